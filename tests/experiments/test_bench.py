@@ -293,12 +293,6 @@ def test_compilation_is_told_as_ratios_to_ours_or_is_a_bound(small_samplings, mo
     assert row["again: textbook / ours"] == constant / row["ours again (s)"]
 
 
-def test_ours_compiles_once_and_updates(canonicalized):
-    """What is timed as "again" canonicalizes no expression tree anew."""
-    assert min(m_steps.time_ours("iris")) > 0.0
-    assert len(canonicalized) == 1
-
-
 def test_answers_show_the_solvers_word_beside_the_truth(small_samplings):
     rows = rows_of(m_steps.bench_answers, names=["iris"])
     assert [row["solver"] for row in rows] == ["fista", "CLARABEL", "CLARABEL", "SCS", "SCS"]

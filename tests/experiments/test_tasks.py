@@ -7,7 +7,6 @@ import pytest
 from evidence.figures import artificial_set
 from evidence.methods import METHODS, find_method
 from evidence.results import expected_sizes, sampling_evidence, scaling_evidence, table1, to_csv
-from evidence.runs import Protocol, run_methods
 from evidence.tasks import (
     PRINTED,
     TASKS,
@@ -119,29 +118,18 @@ def test_the_error_is_that_of_the_nearest_labeled_point_alone():
 
 
 def test_unknown_words_are_refused_with_the_known_ones():
-    iris = (["iris"], ["euclidean"], 1)
-    refused = {
-        "iris, wine": [lambda: find_task("tulips")],
-        "unit, pixels, standard, none": [
-            lambda: run_methods(*iris, Protocol(scaling="metric")),
-            lambda: scale_features(np.eye(2), "metric"),
-        ],
-        "every-class, random": [
-            lambda: run_methods(*iris, Protocol(variant="lucky")),
-            lambda: draw_sampling(IRIS, *load_task(IRIS), 0, "lucky"),
-        ],
-        "those of Figures 1 and 2": [lambda: artificial_set(3)],
-        "euclidean, gdm": [lambda: find_method("svm")],
-        "write name=module:function, the name not": [
-            lambda name=name: find_method(name)
+    refused = [
+        ("unit, pixels, standard, none", scale_features, np.eye(2), "metric"),
+        ("every-class, random", draw_sampling, IRIS, *load_task(IRIS), 0, "lucky"),
+        ("those of Figures 1 and 2", artificial_set, 3),
+        *(
+            ("write name=module:function, the name not", find_method, name)
             for name in ("mine=module", "mine=:learn", "gdm=module:learn")
-        ],
-        "No module named 'nowhere'": [lambda: find_method("mine=nowhere:learn")],
-    }
-    for said, calls in refused.items():
-        for call in calls:
-            with pytest.raises(ValueError, match=said):
-                call()
+        ),
+    ]
+    for said, call, *arguments in refused:
+        with pytest.raises(ValueError, match=said):
+            call(*arguments)
 
 
 # What the tables reveal of the protocol

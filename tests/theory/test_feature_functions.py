@@ -89,17 +89,9 @@ def test_property_criterion_says_where_a_loss_is_convex(weights, sharpness, cent
 
 
 @pytest.mark.parametrize("feature", LOG_CONCAVE.values(), ids=LOG_CONCAVE)
-def test_m_step_is_convex_with_a_log_concave_feature(feature):
-    """The midpoint inequality of (11) at random PSD pairs, data and soft labels."""
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        m = int(rng.integers(1, 5))
-        V, q = rng.normal(size=(20, m)), rng.random(20)
-        A, B = random_psd(rng, m, 4.0), random_psd(rng, m, 4.0)
-        d = [np.sum((V @ C) * V, axis=1) for C in (A, (A + B) / 2.0, B)]
-        near, far = losses(feature(np.array(d)))
-        left, middle, right = near @ q + far @ (1.0 - q)
-        assert middle <= (left + right) / 2.0 * (1.0 + 1e-12)
+def test_both_losses_of_a_log_concave_feature_are_convex(feature):
+    """And so is (11), which adds them up at distances that are linear in A."""
+    assert np.diff(losses(feature(D)), 2).min() > -1e-12
 
 
 OTHERS = CONVEX | CONCAVE
