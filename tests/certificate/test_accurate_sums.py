@@ -62,6 +62,12 @@ def test_dust_is_forgotten_where_a_sum_is_not_short():
     assert abs(float(np.cumsum(x)[-1]) - true) > gamma(totals_chain(100_003)) * true
 
 
+def test_the_counts_grow_slowly():
+    """By hand: RUN numbers at a level, one more for what is left over, and the last level."""
+    assert [totals_chain(n) for n in (10, 100, 256 * 256, 1_000_000)] == [10, 24, 67, 84]
+    assert [product_chain(n) for n in (10, 100, 256, 10_000)] == [11, 23, 32, 200]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_difference_and_its_rest_are_exact(seed):
     rng = np.random.default_rng(seed)

@@ -63,6 +63,14 @@ def test_each_chord_alone_is_a_bound():
             assert anchors.regularizer_basis is None
 
 
+def test_the_step_ends_where_the_matrix_leaves_the_cone():
+    anchor = np.diag([0.25, 1.0])
+    basis = _inverse_root(anchor, zero=0.0)
+    assert _feasible_step(np.zeros((2, 2)), basis) == 1.0
+    assert _feasible_step(-anchor, basis) == pytest.approx(1.0 / 2.0)
+    assert _feasible_step(np.zeros((0, 0)), np.zeros((0, 0))) == 1.0
+
+
 def test_an_eigenvalue_that_counts_as_zero_is_no_basis():
     assert _inverse_root(np.diag([1e-13, 1.0]), zero=1e-12) is None
     assert _inverse_root(np.diag([1e-12, 1.0]), zero=1e-12) is None

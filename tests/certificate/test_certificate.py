@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.special import expit
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate import Certificate, certify_factor, proof
 from seraph_cvx.certificate.certificate import LowerBound
+from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.numerics.psd_cone import check_metric, scaled_factor
 from seraph_cvx.numerics.rounding import UNIT, MatrixError, down, gamma, up
 
@@ -91,6 +93,15 @@ def test_the_gaps_are_rounded_up():
         exact_gap = Fraction(upper) - Fraction(lower)
         assert Fraction(certificate.duality_gap) >= exact_gap
         assert Fraction(certificate.relative_gap) * max(1, Fraction(upper)) >= exact_gap
+
+
+def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
+    objective = random_objective(0, "hyper")
+    bounds, coordinates = bound_pairs(objective, np.eye(4)), objective.geometry.dual_coordinates
+    certificate = certify(objective, np.eye(4))
+    for made in (certificate, objective, bounds, bounds.dual_error, coordinates):
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, fields(made)[0].name, None)
 
 
 def test_the_gradient_is_named_where_it_is_feasible_as_it_is():

@@ -91,15 +91,6 @@ def test_proof_is_true_by_200_digits(setting, q):
     check_proof(random_objective(1, setting, q=q, n=9, m=3))
 
 
-def test_proof_is_true_with_confidences_and_a_manifold_term():
-    pairs = PairSet.from_constraints(
-        np.random.default_rng(0).normal(size=(9, 3)), [(0, 1)], [(1, 2), (3, 4)], 0.3, [0.1, 7.0]
-    )
-    W = random_psd(np.random.default_rng(1), 3, rank=3)
-    objective = MStepObjective(pairs, manifold_term=W, trace_weight=0.0)
-    assert check_proof(objective).relative_gap <= 1e-8
-
-
 def test_proof_a_wrong_point_costs_sharpness_never_truth():
     objective = random_objective(2, "hyper", n=9, m=3)
     best = check_proof(objective)

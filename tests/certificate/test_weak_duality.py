@@ -274,15 +274,6 @@ def test_certificate_catches_a_wrong_answer(case):
         assert np.linalg.matrix_rank(objective.pair_moment) < m
 
 
-def test_certificate_catches_a_slightly_wrong_answer():
-    """5% off the optimum in scale: the gap shows it, and is not below the true distance."""
-    objective = random_objective(3, "hyper")
-    best = solve_m_step(objective, tol=1e-9)
-    wrong = certify(objective, 1.05 * best.metric)
-    assert wrong.duality_gap >= wrong.primal_value - best.value - 1e-9
-    assert wrong.relative_gap > 1e-5
-
-
 def test_failure_path_a_matrix_that_is_not_psd_is_not_certified():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         certify(random_objective(0, "hyper"), -np.eye(4))

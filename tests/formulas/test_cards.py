@@ -214,14 +214,6 @@ def test_a_fitted_estimator_has_its_card_beside_the_box_of_scikit_learn():
         assert list(model._repr_mimebundle_()) == ["text/plain"]
 
 
-def test_a_fit_without_a_certificate_says_so():
-    direct = SERAPH(algorithm="direct", identity_share=0.0).fit(X, Y)
-    shown = estimator_card(direct)
-    assert "There is no certificate: (7), which was descended, is not convex." in text_of(shown)
-    assert value_of(shown, "(7)") == f"{direct.history_[-1]:.6f}"
-    assert "Distances and transform use this A itself." in text_of(shown)
-
-
 def test_a_long_table_is_cut_and_says_so():
     table = ResultTable("Long", [{"k": k} for k in range(60)])
     words = strictly(card("", "verdict", Tone.GOOD, table=table)).words

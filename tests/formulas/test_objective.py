@@ -154,3 +154,13 @@ def test_an_objective_is_equal_to_itself_only():
     """Or to compare two would compare arrays; and they are keys of caches."""
     objective = random_objective(0, "other")
     assert len({objective, replace(objective)}) == 2
+
+
+def test_an_eigenvalue_is_zero_below_1e_minus_12_or_below_the_rounding_of_its_sum():
+    """The second where features are nearly collinear, so that whitening enlarges rounding."""
+    even = random_objective(0, "none")
+    X, S, D, _ = pair_lists(even.pairs)
+    X = np.column_stack([X[:, 0], X[:, 0] + 1e-7 * X[:, 1], X[:, 2:]])
+    collinear = replace(even, pairs=PairSet.from_constraints(X, S, D))
+    assert even.zero_eigenvalue == 1e-12 > 16.0 * even.moments.noise
+    assert collinear.zero_eigenvalue == 16.0 * collinear.moments.noise > 1e-12
