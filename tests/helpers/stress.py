@@ -9,13 +9,12 @@ from __future__ import annotations
 import traceback
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from high_precision import EXTENDED
 from stress_blocks import root_of
-from stress_families import with_points
 from stress_inputs import FAMILIES
 from stress_judge import Judge, ball
 from stress_search import Search
@@ -84,7 +83,7 @@ def judge_certificates(instance, rng, verdict, thorough):
     certificates = list(instance.certificates)
     if thorough and instance.can_be_solved:
         with verdict.listening("solve"):
-            metric, certificate = solution(objective, rng)
+            metric, certificate = solution(objective)
             certificates += [] if certificate is None else [certificate]
             if metric is not None:
                 metrics.append(metric)
@@ -141,37 +140,13 @@ def random_factor(search, rng):
     return T @ (length * rng.normal(size=(T.shape[1], rank)))
 
 
-def solution(objective, rng):
-    """The package's answer, of the M-step as it is or with its features scaled to size one.
-
-    Returns its metric and its certificate, or None in the place of either.
-    """
-    scale = np.max(np.abs(objective.pairs.points - objective.pairs.points[0]), axis=0)
-    scale = 2.0 ** np.rint(np.log2(np.where(scale > 0.0, scale, 1.0)))
-    can_move = objective.pairs.drawn is None and not objective.penalties
-    is_moved = rng.random() < 0.3 and can_move
+def solution(objective):
+    """The metric and the certificate of the package's answer, each None where there is none."""
     limits = {"max_iter": 200, "time_limit": 1.0, "allow_unattained": True}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        answer = solve_m_step(rescaled(objective, scale) if is_moved else objective, **limits)
-        if answer.metric is None or not is_moved:
-            return answer.metric, answer.certificate
-        metric = answer.metric / scale[:, None] / scale
-    return (metric if np.all(np.isfinite(metric)) else None), None
-
-
-def rescaled(objective, scale):
-    """The same M-step in other units: R goes into the manifold term."""
-    previous, R = objective.previous_metric, np.diag(objective.trace_weight * scale**2)
-    if objective.manifold_term is not None:
-        R = R + objective.manifold_term * scale[:, None] * scale
-    return replace(
-        objective,
-        pairs=with_points(objective.pairs, objective.pairs.points / scale),
-        trace_weight=0.0,
-        manifold_term=R,
-        previous_metric=None if previous is None else previous * scale[:, None] * scale,
-    )
+        answer = solve_m_step(objective, **limits)
+    return answer.metric, answer.certificate
 
 
 def refute(say, instance, judge, certificates, factors):
