@@ -60,7 +60,7 @@ def test_an_optimum_that_is_not_attained_is_approached_by_the_bound():
     """Along the falling direction f falls to its infimum, and the gap closes without R."""
     objective = with_a_plane(0, mu=0.0)
     assert not objective.attains_optimum
-    solution = solve_quietly(objective, max_iter=3000)
+    solution = solve_quietly(objective, max_iter=300)
     A = solution.metric + 1e6 * np.diag([0.0, 0.0, 1.0])
     assert certify(objective, A).relative_gap < 1e-3
 
@@ -181,7 +181,7 @@ def test_rounding_down_and_up_enclose():
 
 
 def test_gamma_bounds_a_sum_of_that_many_terms():
-    for terms in np.random.default_rng(0).random((50, 1000)):
+    for terms in np.random.default_rng(0).random((10, 1000)):
         in_order, true = np.cumsum(terms)[-1], sum(map(Fraction, terms))
         assert abs(Fraction(in_order) - true) <= Fraction(gamma(1000)) * true
     with pytest.raises(ArithmeticError, match="too long"):

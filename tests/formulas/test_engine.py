@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 from dataclasses import replace
+from itertools import islice
 
 import array_api_strict
 import joblib
@@ -230,7 +231,7 @@ def test_no_list_of_blocks_grows_with_the_pairs():
     tracemalloc.start()
     try:
         assert large.n_blocks == 8334 * 8335 // 2
-        assert sum(1 for _ in large.strip(255)) > 100_000
+        assert sum(1 for _ in islice(large.strip(255), 10_000)) == 10_000
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
