@@ -418,16 +418,6 @@ def test_work_goes_to_the_cluster_that_is_named(named, address, monkeypatch):
 # The command itself
 
 
-def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first():
-    shown = run("fit --help").output
-    options = shown.partition("What most people need:")[2].partition("Examples:")[0]
-    blocks = re.split(r"^  (?=--)", options, flags=re.M)[1:]
-    assert len(blocks) == 30
-    assert min(len(block.split()) for block in blocks) > 4
-    titles = re.findall(r"^(\S.*):$", shown, flags=re.M)
-    assert (titles[:2], len(titles)) == (["Arguments", "What most people need"], 6)
-
-
 @pytest.mark.parametrize("columns", ["40", "100"])
 def test_commands_are_listed_in_the_order_of_use_with_whole_sentences(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)

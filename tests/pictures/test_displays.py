@@ -102,40 +102,31 @@ STRANGE = [f"the $mean_{{of}}$ a rather long name of feature {k}" for k in range
 MANY = {"before": np.eye(200), "after": np.diag(1.0 / np.arange(1, 201) ** 3)}
 CASES = {
     "metric": (MetricDisplay, METRIC, X, Y),
-    "metric of two features": (MetricDisplay, METRIC, X, Y, 1.0, (0, 1)),
     "metric of one feature": (MetricDisplay, [[2.0]], X[:, :1], Y),
-    "metric of rank 1": (MetricDisplay, np.diag([0, 1.0, 0, 0]), X, Y),
     "metric of rank 0": (MetricDisplay, ZERO, X, Y),
     "metric, twenty classes": (MetricDisplay, METRIC, X, TWENTY, 1.0, None, None, LONG_NAMES),
     "metric, large numbers": (MetricDisplay, METRIC / 1e12, 1e6 * X, Y),
     "posterior": (PosteriorDisplay, METRIC, X, Y),
-    "posterior of one feature": (PosteriorDisplay, [[2.0]], X[:, :1], Y),
     "posterior of rank 0": (PosteriorDisplay, ZERO, X, Y),
     "posterior, twenty classes": (PosteriorDisplay, METRIC, X, TWENTY, 1.0, LONG_NAMES),
     "posterior without labels": (PosteriorDisplay, METRIC, X),
     "posterior of two points": (PosteriorDisplay, METRIC, X[:2], [0, 1]),
     "spectrum": (SpectrumDisplay, METRIC),
     "spectrum of rank 0": (SpectrumDisplay, ZERO),
-    "spectrum of one feature": (SpectrumDisplay, [[2.0]]),
     "spectrum of many features": (SpectrumDisplay, MANY),
     "spectra of six": (SpectrumDisplay, SPECTRA),
     "history": (course, 12),
     "history of one iteration": (course, 1),
-    "history of 200 iterations": (course, 200),
     "history, direct": (HistoryDisplay, [441.0, 352.0, 39.0, 12.0, 11.9]),
     "segment": (SegmentDisplay, nonconvex_objective, np.zeros((2, 2)), np.eye(2)),
-    "segment from a point to itself": (SegmentDisplay, nonconvex_objective, np.eye(2), np.eye(2)),
     "slice": (slice_of, 21),
     "slice without paths": (SliceDisplay, random_objective(3, "hyper", m=3), UNITS, None, 21),
     "duality": (bounds, 40),
     "duality of one iteration": (bounds, 1),
-    "duality of 200 iterations": (bounds, 200),
     "path": (PathDisplay, short_path),
     "path of zero metrics": (PathDisplay, lambda: short_path(9e3, 3e3)),
-    "path of one weight": (PathDisplay, lambda: short_path(3.0)),
     "path to zero": (PathDisplay, lambda: short_path(1.0, 0.0)),
     "feature weights": (FeatureWeightsDisplay, METRIC),
-    "feature weights, one feature": (FeatureWeightsDisplay, [[2.0]]),
     "feature weights, rank 0": (FeatureWeightsDisplay, ZERO),
     "feature weights, long names": (
         FeatureWeightsDisplay,
@@ -145,28 +136,12 @@ CASES = {
 }
 """A class and what its `from_result` is given, functions of it evaluated."""
 PLAIN = [case for case in CASES if not re.search(" of| from| to|without|,", case)]
-MORE_OF_A_KIND = [
-    "metric of two features",
-    "metric of rank 1",
-    "posterior of one feature",
-    "spectrum of one feature",
-    "history of 200 iterations",
-    "segment from a point to itself",
-    "duality of 200 iterations",
-    "path of one weight",
-    "feature weights, one feature",
-]
-"""A fast case of the same display is as hard to lay out."""
 
 
 def display_of(case):
     kind, *given = CASES[case]
     draw = getattr(kind, "from_result", kind)
     return draw(*(value() if callable(value) else value for value in given))
-
-
-def slow_if(is_slow, cases):
-    return [pytest.param(c, marks=pytest.mark.slow) if is_slow(c) else c for c in cases]
 
 
 def texts_of(artists):
@@ -185,7 +160,7 @@ def places_of(ax):
 # What holds for every display
 
 
-@pytest.mark.parametrize("case", slow_if(MORE_OF_A_KIND.__contains__, CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_every_display_is_legible_labeled_and_large(case):
     """No text overlaps or is clipped; 11 points at 1280 pixels."""
     display = display_of(case).plot()
@@ -411,7 +386,7 @@ def test_metric_names_its_ball_where_it_is_in_view_and_says_if_it_holds_all(
 
 
 def test_metric_view_has_space_for_a_ball_somewhat_larger_but_not_for_one_without_end():
-    ax = display_of("metric of two features").plot().ax_
+    ax = MetricDisplay.from_result(METRIC, X, Y, 1.0, (0, 1)).plot().ax_
     edge, (low, high) = balls_of(ax)[0].get_ydata(), ax.get_ylim()
     assert low < edge.min() < X[:, 1].min() < X[:, 1].max() < edge.max() < high
     left = MetricDisplay.from_result(np.diag([1.0, 0.0, 0.0, 0.0]), X, Y).plot().ax_
@@ -638,7 +613,6 @@ def regions(metric, *more):
     [
         (FULL, (GAPS, ["setosa", "versicolor", "virginica"])),
         (np.zeros((3, 3)), ()),
-        pytest.param(FULL, ([1e-9],), marks=pytest.mark.slow),
         pytest.param(np.diag([0.0, 0.0, 1.0]), (), marks=pytest.mark.slow),
     ],
 )
@@ -695,8 +669,11 @@ def fit_of(case):
     return plot_fit(**plain | FITS[case])
 
 
+SLOW_FITS = ("one iteration", "many iterations", "string labels")
+
+
 @pytest.mark.parametrize(
-    "case", slow_if(("one iteration", "many iterations", "string labels").__contains__, FITS)
+    "case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW_FITS)) for c in FITS]
 )
 def test_the_picture_of_a_fit_is_legible_and_its_panels_have_names(case):
     figure = fit_of(case)

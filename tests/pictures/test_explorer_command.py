@@ -105,13 +105,6 @@ def test_the_server_needs_no_other_server_and_starts_light():
     assert not loaded & {"marimo", "starlette", "uvicorn", "cvxpy", "sklearn"}
 
 
-def test_the_page_names_no_address():
-    folder = Path(server.__file__).parent
-    for file in ("page.html", "page.js", "page.css"):
-        text = (folder / file).read_text(encoding="utf-8")
-        assert not re.search(r"https?:|//[a-z]|url\(|@import|import\(", text)
-
-
 # The guard of the page
 
 
