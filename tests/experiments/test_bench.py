@@ -399,19 +399,16 @@ def test_the_memory_of_a_fit_on_a_gpu_is_that_of_the_gpu_since_its_start(monkeyp
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
-    """On two processes started for it, then on a cluster that runs already and is left running."""
+    """On two processes that run already, and are left running."""
     pytest.importorskip("distributed", reason="dask is not installed")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     local, seen = measured(n=1_100), set()
-    report = partial(Report, lambda text: seen.add(type(get_active_backend()[0]).__name__))
-    rows = [measured("dask", n=1_100, report=report())]
+    report = Report(lambda text: seen.add(type(get_active_backend()[0]).__name__))
     with dask_cluster() as client:
         with joblib.parallel_config(backend="sequential"):
-            address = client.scheduler.address
-            rows.append(measured("dask", n=1_100, scheduler=address, report=report()))
+            row = measured("dask", n=1_100, scheduler=client.scheduler.address, report=report)
         assert client.submit(sum, (1, 2)).result() == 3
     assert seen == {"DaskDistributedBackend"}
-    for row in rows:
-        for key in ("n", "pairs", "iterations", "evaluations", "status"):
-            assert row[key] == local[key]
-        assert row["J"] == pytest.approx(local["J"], rel=1e-10)
+    for key in ("n", "pairs", "iterations", "evaluations", "status"):
+        assert row[key] == local[key]
+    assert row["J"] == pytest.approx(local["J"], rel=1e-10)
