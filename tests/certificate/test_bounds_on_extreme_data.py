@@ -155,7 +155,7 @@ def gdm_instances(family, seeds):
             yield problem, solution, rng
 
 
-@few_and_more(3, 24)
+@few_and_more(3, 20)
 def test_no_metric_beats_the_bound_of_gdm(family, seeds):
     """And its value at any factor is proven from below."""
     for problem, solution, rng in gdm_instances(family, seeds):
@@ -273,7 +273,7 @@ def lmnn_candidate(problem):
     return T * exact(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
-@few_and_more(1, 8)
+@few_and_more(1, 6)
 def test_no_metric_beats_the_bound_of_lmnn(family, seeds):
     """And its value at any factor is proven from above."""
     for seed in seeds:

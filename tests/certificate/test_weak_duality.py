@@ -73,7 +73,7 @@ CASES = [
 SCALED = [pytest.param(case, 1.0, id=str(case)) for case in CASES]
 SCALED += [
     pytest.param(case, 1e3 if k % 2 else 1e-3, marks=pytest.mark.slow, id=f"{case} scaled")
-    for k, case in enumerate(CASES)
+    for k, case in enumerate(CASES[::2])
 ]
 
 
@@ -112,7 +112,7 @@ def assert_weak_duality(objective, answer, factors=()):
 
 @pytest.mark.parametrize(("case", "scale"), SCALED)
 def test_weak_duality_at_random_psd_points(case, scale):
-    """40 instances, 9 points each, zero first: of any rank, near zero to far away."""
+    """30 instances, 9 points each, zero first: of any rank, near zero to far away."""
     objective = make(case, scale)
     m = objective.pairs.n_features
     answer = solve_quietly(objective, tol=1e-9, max_iter=300)
