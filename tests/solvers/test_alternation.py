@@ -98,10 +98,7 @@ def test_descent_J_never_rises(name, n_points, mu, sharpness, accelerate):
 @pytest.mark.parametrize("sharpness", [None, 2.0])
 @pytest.mark.parametrize(
     "name",
-    [
-        *("iris", "balance"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("wine", "breast_cancer")),
-    ],
+    ["iris", "balance", pytest.param("breast_cancer", marks=pytest.mark.slow)],
 )
 def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sharpness):
     pairs = pairs_of(name, 60)
