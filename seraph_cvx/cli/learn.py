@@ -93,7 +93,7 @@ def demo(
         learn(seraph, table.X, table.labels, metrics.append)
         report_metric(table, seraph, sampling)
         if not no_picture:
-            first = RECOMMENDED.first_m_step(pairs)  # a fixed point solves its own M-step
+            first = RECOMMENDED.first_m_step(pairs)  # only a fixed point solves its own M-step
             gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
             draw_demo(out, sampling, table, seraph, gaps, kept)
         finish(seraph.status_, kept)

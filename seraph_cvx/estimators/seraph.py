@@ -75,7 +75,7 @@ class SERAPH(BaseSERAPH):
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False, and any solver other than "fista", runs E-steps and M-steps alone,
-        as the paper does, which end at a fixed point too, ten to a hundred times later.
+        as the paper does, which end near a fixed point too, ten to a hundred times later.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a

@@ -4,10 +4,10 @@ It starts from q(-1) = 1 as the paper does, and is block coordinate descent on
 
     J(q, A) = -L_labeled(A) + <R, A> + mu * sum_U [E_q(-ln p_k) - H(q_k) / sharpness].
 
-Accelerated, it descends J by Newton's method after the first M-step, and ends with an E-step and a
-certified M-step as the plain alternation does: at a fixed point of it. J is not the paper's
-objective (7): with the paper's own sharpness 1 + mu the unlabeled part of J is mu^2/(1 + mu) times
-a Renyi entropy, where (7) has mu times the Shannon entropy. The history has both.
+Accelerated, it descends J by Newton's method after the first M-step, and ends as the plain
+alternation does, with an E-step and a certified M-step. J is not the paper's objective (7): with
+the paper's own sharpness 1 + mu the unlabeled part of J is mu^2/(1 + mu) times a Renyi entropy,
+where (7) has mu times the Shannon entropy. The history has both.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ ACCELERATED_LOOSENESS = 0.3
 
 LOOSENESS = 0.1
 """A later M-step is solved to this share of the last relative fall of J."""
+
+ROUNDING = 1e-13
+"""A relative fall of J below this is rounding."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Alternation:
     objective : MStepObjective
         What that M-step minimized.
     message : str
-        Why the run ended, where it did not end certified.
+        Why the run ended: by which tolerance or limit.
     """
 
     metric: FloatArray | None
@@ -279,6 +282,7 @@ def run_alternation(
         descent_tol=m_step_tol if accelerate else None,
         most_descents=max_iter - 2,  # between a first M-step and a last one
         resume=resume,
+        least_fall=max(tol, ROUNDING),
     )
     last_m_step = last_valid = next(steps)
     status, clock = Status.ITERATION_LIMIT, started
@@ -318,7 +322,7 @@ def run_alternation(
             break
         if len(history) >= max_iter:
             break
-    return _finish(history, status, last_m_step, last_valid, m_step_tol)
+    return _finish(history, status, last_m_step, last_valid, schedule)
 
 
 @dataclass
@@ -331,6 +335,7 @@ class _Schedule:
     looseness: float
     may_be_loose: bool
     last_value: float = np.inf
+    last_fall: float = np.inf
 
     @property
     def goal(self) -> float:
@@ -344,7 +349,7 @@ class _Schedule:
     ) -> bool:
         """Whether J stands still at an M-step that is as exact as was asked for."""
         fall = (self.last_value - value) / max(1.0, abs(value))
-        self.last_value = value
+        self.last_value, self.last_fall = value, fall
         if solution is None:  # a step of the descent: what follows is to be certified
             self.looseness = 0.0
             return False
@@ -383,17 +388,21 @@ _CURES = {
 
 
 def _finish(
-    history: list[Iteration], status: Status, last: Step, valid: Step, m_step_tol: float
+    history: list[Iteration], status: Status, last: Step, valid: Step, schedule: _Schedule
 ) -> Alternation:
     """The metric of the last valid step and its M-step; `last` is the last M-step tried."""
     objective, solution, tried = valid.objective, valid.solution, last.solution
     if solution is None and not valid.has_failed:  # it ended within the descent on J
         objective = objective.with_soft_labels_of(np.asarray(valid.metric))
-        solution = certified_as_it_is(objective, valid, m_step_tol)
+        solution = certified_as_it_is(objective, valid, schedule.m_step_tol)
         tried = solution
     if solution is None or tried is None:
         raise AssertionError("Every M-step has a solution, and so has every descent.")
-    message = ""
+    message = (
+        f"J fell by {max(0.0, schedule.last_fall):.1e} relatively, within tol={schedule.tol:.0e}; the last "
+        f"M-step is certified to {solution.relative_gap:.1e}, within m_step_tol="
+        f"{schedule.m_step_tol:.0e}."
+    )
     if status is not Status.CERTIFIED:
         prefix, judged = f"last M-step: {tried.status.value}, ", tried
         if status in _CURES:

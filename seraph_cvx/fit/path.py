@@ -409,7 +409,7 @@ def _points(
             solution, metric, status = run.m_step, run.metric, run.status
             evaluations = sum(iteration.evaluations for iteration in run.history)
             descent_value = run.history[-1].descent_value if run.history else np.nan
-            message = error = run.message
+            error, message = run.message, "" if status is Status.CERTIFIED else run.message
         if metric is None or solution.certificate is None:
             raise RuntimeError(f"At {axis.label}={weight:g}: {error}")
         last = [*last[-2:], (weight, metric)]

@@ -92,18 +92,20 @@ def alternation_steps(
     descent_tol: float | None = None,
     most_descents: int | None = None,
     resume: DescentState | None = None,
+    least_fall: float = 0.0,
 ) -> Iterator[Step]:
     """Alternate M-steps and E-steps without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
 
     The first M-step is `objective`, from `metric`; `tolerance()` is the certified relative gap of
     the next one. With `descent_tol` it is accelerated: after a rough M-step J itself is descended
-    to this stationarity, in at most `most_descents` steps, or the descent goes on where it is to
-    `resume`. J's stationary points are the fixed points of the alternation, since
-    grad J(A) = grad f(A; q(A)). After an M-step that failed nothing more is yielded.
+    to this stationarity, or until a step lowers it by no more than `least_fall`, in at most
+    `most_descents` steps, or the descent goes on where it is to `resume`. J's stationary points
+    are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)). After an M-step that
+    failed nothing more is yielded.
     """
     if descent_tol is not None:
         yield from _accelerated(
-            objective, solver, tolerance, metric, descent_tol, most_descents, resume
+            objective, solver, tolerance, metric, descent_tol, most_descents, resume, least_fall
         )
         return
     while True:
@@ -124,36 +126,28 @@ def _accelerated(
     descent_tol: float,
     most_descents: int | None,
     resume: DescentState | None,
+    least_fall: float,
 ) -> Iterator[Step]:
-    """A rough M-step, descent on J, E-step, and the M-step at the metric the descent ended at.
-
-    Where that one's gap is too large the M-step is solved, and the descent resumes.
-    """
+    """A rough M-step; then descent on J, E-step and M-step, again and again."""
     solution: MStepSolution | None = None
     if resume is None:
         factor, passes = solver.rough_start(objective, tolerance(), metric)
     else:
         factor, passes = objective.basis.matrix @ resume.factor, 0
     while True:
-        descent = descent_steps(objective, factor, descent_tol, solver.deadline, resume)
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline, resume, least_fall)
         now = next(descent)
         kind = StepKind.M_STEP if resume is None else StepKind.DESCENT
-        yield replace(now, kind=kind, solution=solution, passes=passes)
+        now = replace(now, kind=kind, passes=passes)
+        if solution is not None and solution.certificate is not None:  # the metric as certified
+            factor = solution.certificate.factor
+            now = replace(now, solution=solution, metric_matrix=solution.metric, factor=factor)
+        yield now
         made = 0 if resume is None else resume.steps
         for now in islice(descent, None if most_descents is None else most_descents - made):
             yield now
         objective = objective.with_soft_labels_of(np.asarray(now.metric))
         yield Step(StepKind.E_STEP, objective, now.metric)
-        solution = certified_as_it_is(objective, now, tolerance())
-        if solution.status is Status.CERTIFIED:
-            yield replace(
-                now,
-                kind=StepKind.M_STEP,
-                objective=objective,
-                metric_matrix=now.metric,
-                solution=solution,
-                descent_state=None,  # what follows is no step of this descent
-            )
         solution = solver.solve(objective, tolerance(), now.metric)
         if solution.metric is None or solution.certificate is None:
             yield Step(StepKind.M_STEP, objective, None, solution)
@@ -174,7 +168,7 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
         certificate=certificate,
         status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
         solver="fista",
-        solver_status="a fixed point of EM" if is_certified else "stopped within the descent on J",
+        solver_status="stopped within the descent on J",
         iterations=0,
         seconds=seconds,
         certificate_seconds=seconds,
@@ -187,6 +181,7 @@ def descent_steps(
     tol: float,
     deadline: float = np.inf,
     resume: DescentState | None = None,
+    least_fall: float = 0.0,
 ) -> Iterator[Step]:
     """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
@@ -195,7 +190,7 @@ def descent_steps(
     """
     basis = objective.basis
     program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
-    search = FactorSearch(program, tol, deadline=deadline)
+    search = FactorSearch(program, tol, deadline=deadline, least_fall=least_fall)
     state = DescentState(basis.inverse @ factor) if resume is None else resume
     search.radius, passes, steps = state.radius, 0, state.steps
     points = search.points(state.factor, state.level)

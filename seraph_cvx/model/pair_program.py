@@ -28,11 +28,14 @@ from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
 
-MANY_POINTS = 4_000
-"""Points beyond which second derivatives are not of all pairs but of the pairs of some points."""
+FINE_POINTS = 6_000
+"""Second derivatives are of the pairs of so many points, at most."""
 
-FEW_POINTS = 3_000
-"""The number of those points."""
+ROUGH_POINTS = 1_000
+"""Rough second derivatives are of the pairs of so many points, at most."""
+
+ROUGH_RATIO = 5
+"""And of no fewer points than this times the coordinates."""
 
 KEPT_POINTS = 6_000
 """Points up to which a search over weights of features keeps all pairs."""
@@ -62,25 +65,25 @@ class PairProgram:
         if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
             on_gpu = self.gpu_pairs.pass_at(L)
             sums = on_gpu.total, on_gpu.excess, on_gpu.half_gradient
-            return self._point(L, *sums, lambda: on_gpu.gradient, lambda: on_gpu.second_order_pass)
+            return self._point(
+                L, *sums, lambda: on_gpu.gradient, lambda rough: on_gpu.second_order_pass
+            )
         remote = self.sums.remote if self.sums.is_remote else None
         if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
             terms = self._all_terms
             (total, excess), half, _ = remote.over_unlabeled([Factor(L)], terms, along_factor=True)
             gradient = cache(lambda: remote.over_unlabeled([Factor(L)], terms).matrix)
-            second = partial(self._sampled_hessian, L, gradient)
+            second = partial(self._hessian, L, half, None)
             return self._point(L, float(total), float(excess), half, gradient, second)
         if remote is not None:
             value, push = self.value_and_gradient(L @ L.T)
-            second = partial(self._remote_hessian, L, lambda: push - self.recession)
+            second = partial(self._hessian, L, (push - self.recession) @ L, None)
             return FactorPoint(self, L, value, 2.0 * push @ L, lambda: push, second)
-        pairs = self._points.pass_at(L, keep=not self._is_large)
-        gradient = cache(lambda: pairs.gradient)
+        keeps = self.sums.n_points <= FINE_POINTS
+        pairs = self._points.pass_at(L, keep=keeps)
+        second = partial(self._hessian, L, pairs.half_gradient, pairs if keeps else None)
         sums = pairs.at_points.total, pairs.at_points.excess, pairs.half_gradient
-        if self._is_large:
-            second = partial(self._sampled_hessian, L, gradient)
-            return self._point(L, *sums, gradient, second)
-        return self._point(L, *sums, gradient, lambda: pairs)
+        return self._point(L, *sums, lambda: pairs.gradient, second)
 
     def _point(
         self,
@@ -89,7 +92,7 @@ class PairProgram:
         excess: float,
         half_gradient: FloatArray,
         make_gradient: Callable[[], FloatArray],
-        make_hessian: Callable[[], FactorHessian],
+        make_hessian: Callable[[bool], FactorHessian],
     ) -> FactorPoint:
         """Add the linear term to the sums of a pass over the pairs."""
         linear = self.recession @ L
@@ -137,21 +140,25 @@ class PairProgram:
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def _sampled_hessian(
-        self, L: FloatArray, make_gradient: Callable[[], FloatArray]
+    def _hessian(
+        self, L: FloatArray, half_gradient: FloatArray, whole: FactorHessian | None, rough: bool
     ) -> FactorHessian:
-        """Second derivatives at L, estimated from some points, given the gradient of all pairs."""
-        some = self._some_points.pass_at(L)
-        return _SampledHessian(some, make_gradient() - some.gradient)
+        """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
+        if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
+            on_gpu: FactorHessian = self._gpu.few.pass_at(L)
+            return on_gpu
+        n_points = self._n_rough_points if rough else FINE_POINTS
+        if whole is not None and n_points >= self.sums.n_points:
+            return whole
+        some = self._some_points(n_points).pass_at(L)
+        return _SampledHessian(some, _symmetric_solution(L, half_gradient - some.half_gradient))
 
-    def _remote_hessian(
-        self, L: FloatArray, make_gradient: Callable[[], FloatArray]
-    ) -> FactorHessian:
-        """The same on a GPU that has kernels for it."""
-        if self._gpu is None or L.shape[1] > self._gpu.most_columns:
-            return self._sampled_hessian(L, make_gradient)
-        on_gpu: FactorHessian = self._gpu.few.pass_at(L)
-        return on_gpu
+    @property
+    def _n_rough_points(self) -> int:
+        """The number of points of which rough second derivatives are; all where few save little."""
+        n, m = self.sums.points.shape
+        few = max(min(ROUGH_POINTS, n // 3), ROUGH_RATIO * m)
+        return int(few if n >= max(ROUGH_POINTS, 2 * few) else n)
 
     @cached_property
     def gpu_pairs(self) -> Any:
@@ -173,10 +180,6 @@ class PairProgram:
         return GpuPairs(points, len(labels.members), self.loss, LOGISTIC, mu, self.threshold)
 
     @property
-    def _is_large(self) -> bool:
-        return self.sums.n_points > MANY_POINTS
-
-    @property
     def _all_terms(self) -> LossTerms:
         """The losses of all pairs, labeled ones included."""
         return LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
@@ -186,13 +189,15 @@ class PairProgram:
         return self._points_of(np.arange(self.sums.n_points))
 
     @cached_property
-    def _some_points(self) -> _Points:
+    def _samples(self) -> dict[int, _Points]:
+        return {}
+
+    def _some_points(self, n_points: int) -> _Points:
         """Some points, each standing for several; all of them where they are few."""
-        n, n_labeled = self.sums.n_points, len(self.sums.labels.members)
-        if not self._is_large:
-            return self._points
-        counts = sample_counts(n_labeled, n, FEW_POINTS)
-        return self._points_of(np.flatnonzero(counts), counts)
+        if n_points not in self._samples:
+            counts = sample_counts(len(self.sums.labels.members), self.sums.n_points, n_points)
+            self._samples[n_points] = self._points_of(np.flatnonzero(counts), counts)
+        return self._samples[n_points]
 
     def _points_of(self, members: IntArray, counts: FloatArray | None = None) -> _Points:
         """The points with these numbers and their pairs; if mu = 0, of those that have a label."""
@@ -249,7 +254,7 @@ class FactorPoint:
     value: float
     factor_gradient: FloatArray
     make_gradient: Callable[[], FloatArray]
-    make_hessian: Callable[[], FactorHessian]
+    make_hessian: Callable[[bool], FactorHessian]  # True: rough ones, at less cost
     excess: float = np.nan
 
     @cached_property
@@ -257,17 +262,22 @@ class FactorPoint:
         """The gradient of Phi with respect to the metric; twice it times L is `factor_gradient`."""
         return self.make_gradient()
 
-    def hessian_product(self, D: FloatArray) -> FloatArray:
+    def hessian_product(self, D: FloatArray, rough: bool = False) -> FloatArray:
         """The derivative of `factor_gradient` along D; an estimate where there are many points."""
-        return np.asarray(2.0 * (self._hessian.hessian_product(D) + self.program.recession @ D))
+        hessian = self._rough_hessian if rough else self._hessian
+        return np.asarray(2.0 * (hessian.hessian_product(D) + self.program.recession @ D))
 
     def curvature(self, S: FloatArray) -> float:
-        """The second derivative of Phi(LL' + t SS') in t at t = 0; an estimate as above."""
-        return self._hessian.curvature(S)
+        """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""
+        return self._rough_hessian.curvature(S)
 
     @cached_property
     def _hessian(self) -> FactorHessian:
-        return self.make_hessian()
+        return self.make_hessian(False)
+
+    @cached_property
+    def _rough_hessian(self) -> FactorHessian:
+        return self.make_hessian(True)
 
     @cached_property
     def steepness(self) -> float:
@@ -280,8 +290,9 @@ class FactorPoint:
 class _SampledHessian(NamedTuple):
     """Second derivatives by the pairs of some points, but for what the gradient of all tells.
 
-    They hold S = sum_k w_k v_k v_k', of which `missing` is the error. An estimate of it will not
-    do: S + M is zero on the span of L at an optimum, and the errors would make it indefinite.
+    They hold S = sum_k w_k v_k v_k'. Of that, SL is known from all pairs, and `missing` is the
+    least change of the estimate that makes it so: S + M is zero on the span of L at an optimum,
+    where errors would make it indefinite.
     """
 
     some: _PointsPass
@@ -294,6 +305,13 @@ class _SampledHessian(NamedTuple):
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of the sum along SS'."""
         return self.some.curvature(S)
+
+
+def _symmetric_solution(L: FloatArray, R: FloatArray) -> FloatArray:
+    """The symmetric matrix D of least Frobenius norm with DL = R, given that L'R is symmetric."""
+    inverse = np.linalg.pinv(L, rcond=1e-6)
+    half = (R - 0.5 * inverse.T @ (L.T @ R)) @ inverse
+    return np.asarray(half + half.T)
 
 
 class WeightsPoint(NamedTuple):

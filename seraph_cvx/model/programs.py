@@ -113,8 +113,8 @@ class PenalizedProgram:
             value=point.value + sum(term.value for term in terms),
             factor_gradient=point.factor_gradient + 2.0 * gradient @ L,
             make_gradient=lambda: symmetrize(point.gradient + gradient),
-            make_hessian=lambda: _PenalizedHessian(
-                point.make_hessian(), T, mapped, gradient, terms
+            make_hessian=lambda rough: _PenalizedHessian(
+                point.make_hessian(rough), T, mapped, gradient, terms
             ),
         )
 

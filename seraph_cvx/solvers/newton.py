@@ -38,6 +38,9 @@ CG_ACCURACY = 0.3
 LEAST_CURVATURE = 0.05
 """The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
 
+STEEP = 1e-2
+"""Above this steepness the first trial of a step is made of rough second derivatives."""
+
 MOST_PRODUCTS = 60
 """Hessian products of a step, at most."""
 
@@ -90,7 +93,8 @@ class FactorSearch:
     """A descent over factors of growing rank, until the point is stationary over the cone.
 
     `tol` is what the slope and the negative eigenvalues may be worth at the end, relative to Phi;
-    `deadline` is on the clock of `time.perf_counter`.
+    a step inside the trust region along which Phi falls by no more than `least_fall`, likewise, is
+    the last one unless the rank has to grow. `deadline` is on the clock of `time.perf_counter`.
     """
 
     program: PairProgram | PenalizedProgram
@@ -98,10 +102,12 @@ class FactorSearch:
     max_steps: int = 1_000
     deadline: float = np.inf
     watch: Watch | None = None
+    least_fall: float = 0.0
     steps: int = field(default=0, init=False)
     passes: int = field(default=0, init=False)
     radius: float = field(default=0.0, init=False)
-    level: float = field(default=0.0, init=False)
+    level: float = field(default=0.0, init=False)  # no step where the steepness is within it
+    is_cut: bool = field(default=False, init=False)  # whether the last step ended at the edge
     start_value: float = field(default=np.nan, init=False)
     is_stopped: bool = field(default=False, init=False)
 
@@ -132,9 +138,14 @@ class FactorSearch:
             if new is None and not self.is_over:
                 new = self._increase_rank(current)
             if new is not None:
+                fall = (current.value - new.value) / max(1.0, abs(new.value))
+                if fall <= self.least_fall and not self.is_cut:
+                    self.level = np.inf
+                elif np.isinf(self.level):  # the rank has grown
+                    self.level = least
                 current = new
                 yield current
-            elif least < current.steepness <= self.level:
+            elif least < current.steepness <= self.level < np.inf:
                 self.level = least
             else:  # also where the steepness is no number
                 break
@@ -155,9 +166,10 @@ class FactorSearch:
         """A step that lowers Phi (or, at rounding, the slope); None where there is none."""
         rounding = FLAT * max(1.0, abs(current.value))
         slope_norm = _norm(current.factor_gradient)
-        for _ in range(30):
+        for trial in range(30):
             self.steps += 1
-            step, predicted, at_edge = self._direction(current)
+            rough = trial == 0 and current.steepness > STEEP
+            step, predicted, at_edge = self._direction(current, rough)
             if not predicted > 0.0:
                 return None
             length = _norm(step)
@@ -176,12 +188,13 @@ class FactorSearch:
             elif reduction_ratio < 0.25:
                 self.radius = 0.3 * length
             if reduction_ratio > LEAST_REDUCTION:
+                self.is_cut = at_edge
                 return trial_point
             if length <= 1e-15 * _norm(current.L) or self.is_over:
                 return None
         return None
 
-    def _direction(self, current: FactorPoint) -> tuple[FloatArray, float, bool]:
+    def _direction(self, current: FactorPoint, rough: bool) -> tuple[FloatArray, float, bool]:
         """A step of the trust region, the reduction it predicts, whether it ends at the edge."""
         slope, steepness = current.factor_gradient, current.steepness
         goal = 0.3 * TOLERANCE_SHARE * self.tol / steepness
@@ -192,7 +205,7 @@ class FactorSearch:
         square = float(np.vdot(residual, direction))
         at_edge = False
         for _ in range(MOST_PRODUCTS):
-            product = current.hessian_product(direction)
+            product = current.hessian_product(direction, rough)
             curvature = float(np.vdot(direction, product))
             length = square / curvature if curvature > 0.0 else np.inf
             longest = _to_edge(step, direction, self.radius)
@@ -235,7 +248,7 @@ class FactorSearch:
         descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
         length = self._first_length(current, shape, descent)
         self.steps += 1
-        best = None
+        self.is_cut, best = False, None
         for _ in range(MOST_LENGTHS):
             trial_point = self._at(np.hstack([current.L, length * shape]))
             if trial_point.value < (current if best is None else best).value:

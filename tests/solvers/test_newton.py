@@ -83,11 +83,10 @@ def test_rounding_is_not_taken_for_a_direction():
 
 @pytest.fixture
 def few_points(monkeypatch):
-    """Second derivatives are those of 600 points, from 1,000 on."""
+    """Second derivatives are those of 600 points."""
 
     def lower():
-        monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
-        monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
+        monkeypatch.setattr(pair_program, "FINE_POINTS", 600)
 
     return lower
 
@@ -96,11 +95,12 @@ def test_second_derivatives_of_some_points_are_near_those_of_all(few_points):
     """Value, slope and gradient are of all points, streamed; so are drawn pairs."""
     L, D = np.random.default_rng(0).normal(size=(2, 4, 2))
     kept = many_points().program.at(L)
-    whole = kept.hessian_product(D)
+    whole, of_all = kept.hessian_product(D), kept.make_hessian(False)
     few_points()
     objective = many_points()
     streamed = objective.program.at(L)
-    assert len(kept.make_hessian().X) == 1300 > len(streamed.make_hessian().some.X)
+    fine, rough = (streamed.make_hessian(rough) for rough in (False, True))
+    assert len(of_all.X) == 1300 > len(fine.some.X) > len(rough.some.X)
     drawn = replace(objective, pairs=objective.pairs.sampled(20_000, random_state=0))
     for product in (streamed.hessian_product(D), drawn.program.at(L).hessian_product(D)):
         assert 1e-9 < np.linalg.norm(product - whole) / np.linalg.norm(whole) < 0.1
