@@ -57,7 +57,9 @@ class UnlabeledLossTerms:
         return PairTerms([t, t * t])
 
 
-def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0) -> SamplingReport:
+def certify_in_full(
+    objective: MStepObjective, A: ArrayLike, enough: float = 0.0, time_limit: float = np.inf
+) -> SamplingReport:
     """Certify an A learned from drawn pairs over ALL pairs: D(r) <= inf f <= f(A).
 
     The pairs are streamed, a block at a time; none is stored.
@@ -71,6 +73,8 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0
     enough : float
         Look no further for a better bound once the relative gap is so small: the first bound takes
         one pass over all pairs, better ones one more each.
+    time_limit : float
+        Seconds after which OutOfTime is raised.
 
     Examples
     --------
@@ -84,14 +88,16 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0
     """
     pairs = objective.pairs
     matrix = objective.check(A)
-    certificate = certify(replace(objective, pairs=pairs.whole), matrix, enough=enough)
+    whole = replace(objective, pairs=pairs.whole)
+    with whole.limit.granted(time_limit):
+        certificate = certify(whole, matrix, enough=enough)
     n_drawn = pairs.n_unlabeled if pairs.drawn is None else len(pairs.drawn)
     source = objective.soft_labeling
     terms = UnlabeledLossTerms(objective.threshold, source)
-    totals = objective.sums.over_unlabeled([matrix, *source.metrics], terms).totals
+    with objective.limit.granted(time_limit):
+        totals = objective.sums.over_unlabeled([matrix, *source.metrics], terms).totals
+        value = objective.value(matrix)
     mean, square = totals / pairs.n_unlabeled if pairs.n_unlabeled else (0.0, 0.0)
     spread = np.sqrt(max(square - mean**2, 0.0) * (1.0 - n_drawn / max(1, pairs.n_unlabeled)))
     error = objective.mu * pairs.n_unlabeled * spread / np.sqrt(max(1, n_drawn))
-    return SamplingReport(
-        n_drawn, pairs.n_unlabeled, objective.value(matrix), float(error), certificate
-    )
+    return SamplingReport(n_drawn, pairs.n_unlabeled, value, float(error), certificate)

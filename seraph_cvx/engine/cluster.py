@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -22,6 +23,7 @@ from ..numerics.checks import FloatArray
 from .coordinates import transformed
 from .distances import Factor, Metric, block_distances
 from .layout import Layout, Terms
+from .limit import Limit, OutOfTime
 from .passes import Swept, longest_chain, sum_strip, swept, with_one
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,9 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 
 KEPT_BYTES = 1 << 24
 """Arrays up to this size are taken from memory that is kept."""
+
+POLL = 0.2
+"""Seconds between two looks at the limit while workers work."""
 
 TRIES = 3
 """Attempts at a pass whose workers were lost."""
@@ -133,7 +138,7 @@ class ClusterSums:
         return longest_chain(self.shipment.layout, in_runs=True)
 
     def over_unlabeled(
-        self, metrics: Sequence[Metric], terms: Terms, along_factor: bool = False
+        self, metrics: Sequence[Metric], terms: Terms, limit: Limit, along_factor: bool = False
     ) -> Swept:
         """The sums over all strips, in their order, whichever worker made which."""
         recipe = Recipe(
@@ -144,7 +149,7 @@ class ClusterSums:
             self.with_spread,
             along_factor,
         )
-        strips = self._on_workers(self.shipment.layout.n_strips, recipe)
+        strips = self._on_workers(self.shipment.layout.n_strips, recipe, limit)
         spreads = [strip.spread for strip in strips if strip.spread is not None]
         return Swept(
             np.sum([strip.totals for strip in strips], axis=0),
@@ -152,7 +157,7 @@ class ClusterSums:
             np.sum(spreads, axis=0) if spreads else None,
         )
 
-    def _on_workers(self, n_strips: int, recipe: Recipe) -> list[Swept]:
+    def _on_workers(self, n_strips: int, recipe: Recipe, limit: Limit) -> list[Swept]:
         """Sum over all strips: the results in their order."""
         from joblib import effective_n_jobs
 
@@ -160,7 +165,7 @@ class ClusterSums:
             try:
                 shares = min(n_strips, TASKS_A_WORKER * effective_n_jobs(None))
                 numbers = [range(share, n_strips, shares) for share in range(shares)]
-                done = _hand_out(self.shipment, numbers, recipe, again=attempt > 0)
+                done = _hand_out(self.shipment, numbers, recipe, limit, again=attempt > 0)
                 break
             except _losses() as error:
                 if attempt + 1 == TRIES:
@@ -203,9 +208,10 @@ def _sum_strips(shipment: Shipment, numbers: range, recipe: Recipe) -> dict[int,
 
 
 def _hand_out(
-    shipment: Shipment, shares: list[range], recipe: Recipe, again: bool
-) -> Iterable[dict[int, Swept]]:
+    shipment: Shipment, shares: list[range], recipe: Recipe, limit: Limit, again: bool
+) -> list[dict[int, Swept]]:
     """Let the workers sum each share; a Dask cluster is asked without joblib's polling."""
+    limit.check()
     backend = _backend()
     if not hasattr(backend, "data_futures"):
         from joblib import Parallel, delayed
@@ -218,7 +224,16 @@ def _hand_out(
         backend.client.submit(_sum_strips, sent[k % len(sent)], share, recipe, pure=False)
         for k, share in enumerate(shares)
     ]
-    return list(backend.client.gather(asked))
+    from distributed import wait
+
+    while (left := limit.deadline - time.perf_counter()) > 0.0 and not limit.is_interrupted:
+        try:
+            wait(asked, timeout=min(left, POLL))  # type: ignore[no-untyped-call]
+        except TimeoutError:
+            continue
+        return list(backend.client.gather(asked))
+    backend.client.cancel(asked)
+    raise OutOfTime
 
 
 def _ship(backend: Any, shipment: Shipment, again: bool) -> list[Any]:

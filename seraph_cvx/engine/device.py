@@ -24,6 +24,7 @@ from ..numerics.rounding import FUSED_ROUNDINGS
 from .coordinates import take_ends, transformed
 from .distances import DistanceBounds, Metric
 from .layout import Block, Chunk, Layout, Terms
+from .limit import Limit
 from .passes import (
     Listed,
     Swept,
@@ -131,10 +132,10 @@ class DrawnPairs(HeldPoints):
         numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DEVICE_DRAWN_CHUNK
         return max(1, numbers // max(1, int(self.points.shape[1])))
 
-    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms, limit: Limit) -> Swept:
         """Estimate the sum of the terms and that of the weighted v v'."""
         n, rows = int(self.first.shape[0]), self._rows
-        chunks = [Chunk(slice(k, min(k + rows, n))) for k in range(0, n, rows)]
+        chunks = limit.each(Chunk(slice(k, min(k + rows, n))) for k in range(0, n, rows))
         totals, matrix, spread = sweep_listed(chunks, self._differences, metrics, terms)
         spread = None if spread is None else self.stands_for * spread
         return Swept(self.stands_for * totals, self.stands_for * matrix, spread)
@@ -232,12 +233,13 @@ class DeviceSums(HeldPoints):
         # a row, all rows; or what programs leave
         return max(chain, 3 * int(self.points.shape[0]) + FUSED_ROUNDINGS)
 
-    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms, limit: Limit) -> Swept:
         """Sum over the unlabeled pairs on the device."""
+        limit.check()
         Z = self.held_coordinates
         if isinstance(terms, FusedTerms) and (sums := self._by_kernel(metrics, terms, Z)):
             return sums
-        return sweep(self.layout, self.points, Z, metrics, terms, sizes=self.sizes)
+        return sweep(self.layout, self.points, Z, metrics, terms, sizes=self.sizes, limit=limit)
 
     def _by_kernel(self, metrics: Sequence[Metric], terms: FusedTerms, Z: Array) -> Swept | None:
         """The same sums in one kernel, where there is one for it."""

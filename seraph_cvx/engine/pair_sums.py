@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ from ..pairs.pair_set import PairSet
 from .coordinates import Coordinates, TransformedPoints, take_ends
 from .distances import Metric
 from .layout import Chunk, Layout, Terms, labeled_first
+from .limit import Limit
 from .passes import Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class PairSums:
     matrices_in: TransformedPoints | None = None  # or in which v v' is
     remote: RemoteSums | None = None  # another way to sum over the unlabeled pairs
     given: FloatArray | None = None  # the points as given, of which labeled differences are taken
+    limit: Limit = field(default_factory=Limit)  # of these sums in any coordinates
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
@@ -217,18 +219,23 @@ class PairSums:
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sum over the unlabeled pairs."""
         if self.remote is not None and self.remote.is_available:
-            return self.remote.over_unlabeled(metrics, terms)
+            return self.remote.over_unlabeled(metrics, terms, self.limit)
         X, Z = self.points, self.coordinates
         return sweep(self.layout, X, Z, metrics, terms, self.visit_all, self.sizes)
 
     def visit_all(self, visit: Callable[[int], Result], numbers: Sequence[int]) -> Iterable[Result]:
         """Visit all strips; the results come in their order, whatever the threads."""
+
+        def visit_in_time(number: int) -> Result:
+            self.limit.check()
+            return visit(number)
+
         n_threads = min(_jobs(self.n_jobs), len(numbers))
         if n_threads <= 1:
-            yield from map(visit, numbers)
+            yield from map(visit_in_time, numbers)
             return
         with one_blas_thread():
-            yield from _threads(n_threads).map(visit, numbers)
+            yield from _threads(n_threads).map(visit_in_time, numbers)
 
     @cached_property
     def class_layout(self) -> Layout | None:

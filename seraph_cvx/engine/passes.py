@@ -27,6 +27,7 @@ from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_number
 from ..numerics.checks import FloatArray, IntArray
 from .distances import Metric, block_distances, euclidean_distances, listed_distances
 from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Terms, sum_over
+from .limit import Limit
 
 EXCLUDED_SCORE = 300.0
 """The score of entries that are no pair: every loss and its derivatives vanish, below 1e-130."""
@@ -140,17 +141,20 @@ def sweep(
     terms: Terms,
     visit_all: VisitAll = map,
     sizes: Array | None = None,
+    limit: Limit | None = None,
 ) -> Swept:
     """Sum the terms and the weighted z z' over all pairs of a layout of the points X.
 
-    `sizes` are bounds on what Z was rounded from; with them the spread is made.
+    `sizes` are bounds on what Z was rounded from; with them the spread is made. The limit is looked
+    at before each block; `visit_all` may look at one before each strip.
     """
     in_runs = sizes is not None and isinstance(Z, np.ndarray)
     distances = [block_distances(X, metric) for metric in metrics]
     one = with_one(Z)
 
     def visit(number: int) -> StripSums:
-        return sum_strip(layout.strip(number), distances, terms, one, in_runs)
+        blocks = layout.strip(number)
+        return sum_strip(limit.each(blocks) if limit else blocks, distances, terms, one, in_runs)
 
     totals, summed, _ = sum_strips(visit_all(visit, range(layout.n_strips)))
     return swept(totals, summed, Z, Z, sizes, in_runs)

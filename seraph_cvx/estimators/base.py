@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..fit.alternation import Iteration, run_alternation
+from ..engine.limit import Limit, OutOfTime
+from ..fit.alternation import SECONDS_TO_FINISH, Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
@@ -165,11 +166,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
         first = self._first_m_step(pairs)
         self.sampling_: SamplingReport | None = None
-        with self._watching() as watch:
+        with self._watching(first.limit) as watch:
             learn = self._descend if self.algorithm == "direct" else self._alternate
             message = learn(first, watch)
             if watch is not None:
-                watch.end(self.status_, self.n_iter_)
+                watch.end(message, self.status_, self.n_iter_)
         self._mix(first)
         if not self.status_.reached_tolerance:
             return [NotCertified(message)]
@@ -195,28 +196,22 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             pairs, self.algorithm, self.threshold, term, self.n_jobs, penalties
         )
 
-    def _watching(self) -> AbstractContextManager[FitWatch | None]:
+    def _watching(self, limit: Limit) -> AbstractContextManager[FitWatch | None]:
         """A context in which the fit is shown, handed to the callback, and may be interrupted."""
         if not self.verbose and self.callback is None and self.on_interrupt == "raise":
             return nullcontext()
         from .watching import watched
 
-        return watched(self.verbose, self.callback, self.on_interrupt)
+        return watched(self.verbose, self.callback, self.on_interrupt, limit)
 
     def _descend(self, first: MStepObjective, watch: FitWatch | None) -> str:
         """Descend (7) itself; return what was not reached, in words."""
-        from ..fit.direct import minimize_directly
+        from ..fit.direct import descend_directly
 
-        direct = minimize_directly(
-            first.pairs,
-            unlabeled_weight=first.mu,
-            trace_weight=first.trace_weight,
-            threshold=self.threshold,
+        direct = descend_directly(
+            first,
             tol=self.tol,
             max_iter=5_000 if self.max_iter is None else self.max_iter,
-            n_jobs=self.n_jobs,
-            manifold_term=first.manifold_term,
-            penalties=first.penalties,
             time_limit=self.time_limit,
             watch=None if watch is None else watch.step,
         )
@@ -252,12 +247,12 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             raise RuntimeError(run.message)
         certificate, status, message = run.m_step.certificate, run.status, run.message
         if first.pairs.drawn is not None:
-            from ..certificate.sampling import certify_in_full
-
-            self.sampling_ = certify_in_full(run.objective, run.metric, self.m_step_tol)
-            certificate = self.sampling_.certificate
-            gap = certificate.relative_gap
-            if status is Status.CERTIFIED and gap > self.m_step_tol:
+            certificate = self._certify_in_full(run.objective, run.metric, status)
+            gap = np.inf if certificate is None else certificate.relative_gap
+            if certificate is None and first.limit.is_interrupted:
+                status = Status.INTERRUPTED
+                message = "Interrupted before the certificate over all pairs was computed."
+            elif status is Status.CERTIFIED and gap > self.m_step_tol:
                 status = Status.INACCURATE
                 message = (
                     f"Learned from {self.unlabeled_pairs} unlabeled pairs: over all pairs the "
@@ -268,6 +263,22 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         self.m_step_metric_, self.n_iter_ = run.metric, len(run.history)
         self.certificate_, self.history_, self.status_ = certificate, run.history, status
         return message
+
+    def _certify_in_full(
+        self, objective: MStepObjective, metric: FloatArray, status: Status
+    ) -> Certificate | None:
+        """The certificate over all pairs of a metric that was learned from some of them."""
+        from ..certificate.sampling import certify_in_full
+
+        is_over = status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+        try:
+            report = certify_in_full(
+                objective, metric, self.m_step_tol, SECONDS_TO_FINISH if is_over else np.inf
+            )
+        except OutOfTime:
+            return None
+        self.sampling_ = report
+        return report.certificate
 
     def _mix(self, first: MStepObjective) -> None:
         """Keep the learned metric with its share of the reference, and a threshold for it."""

@@ -14,27 +14,29 @@ from typing import Any
 import numpy as np
 
 from ..display.progress_line import ProgressLine
+from ..engine.limit import Limit, OutOfTime
 from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
 from ..solvers.solution import Status
 
-GRACE = 10.0
-"""Seconds after Ctrl-C in which a fit may end with what it has; then it is interrupted."""
+GRACE = 1.0
+"""Seconds after Ctrl-C in which a sum over pairs should have noticed; then the step is ended."""
 
 
 @dataclass
 class FitWatch:
     """Called with every iteration of a fit and with the steps inside, and may end it.
 
-    With `keeps_interrupted` the first Ctrl-C is only noted, to end the fit after its current step;
-    the second one raises, and so does the first after `GRACE` seconds: a step over very many pairs
-    takes too long. Otherwise each one raises.
+    With `keeps_interrupted` the first Ctrl-C ends the sums over pairs, and so the fit, with what
+    it has; where none is made within `GRACE` seconds the running step is ended wherever it is. The
+    second Ctrl-C raises. Otherwise each one raises.
     """
 
     line: ProgressLine | None
     callback: Callable[[Iteration, FloatArray], object] | None
     keeps_interrupted: bool
-    is_interrupted: bool = False
+    limit: Limit
+    is_forced: bool = False
     number: int = 1
     clock: float = field(default_factory=time.perf_counter)
     timer: threading.Timer | None = None
@@ -53,7 +55,7 @@ class FitWatch:
             wants_stop = self.callback is not None and self.callback(done, metric)
         except KeyboardInterrupt:
             self._interrupt()
-        return bool(wants_stop) or self.is_interrupted
+        return bool(wants_stop) or self.limit.is_interrupted
 
     def step(self, steps: int, value: float) -> bool:
         """Show a step inside an iteration; whether the fit should end."""
@@ -61,14 +63,15 @@ class FitWatch:
             self.line.move(
                 f"[SERAPH] iteration {self.number}, step {steps}: {value:.8g}{self._elapsed}"
             )
-        return self.is_interrupted
+        return self.limit.is_interrupted
 
-    def end(self, status: Status, n_iterations: int) -> None:
-        """Show how the fit ended."""
+    def end(self, message: str, status: Status, n_iterations: int) -> None:
+        """Show how the fit ended, and by which tolerance."""
         if self.line is not None:
             self.line.end(
                 f"[SERAPH] {status.value.replace('_', ' ')} after {n_iterations} iterations"
-                f"{self._elapsed}"
+                f"{self._elapsed}. {message}".rstrip(" .")
+                + "."
             )
 
     @contextmanager
@@ -83,17 +86,27 @@ class FitWatch:
         finally:
             if self.timer is not None:
                 self.timer.cancel()
+            self.limit.is_interrupted = self.limit.is_noticed = False
             signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
     def _interrupt(self, *_: Any) -> None:
         """Note an interrupt, or raise it; a handler of signals."""
-        if not self.keeps_interrupted or self.is_interrupted:
+        if self.is_forced:
+            self.is_forced = False
+            raise OutOfTime
+        if not self.keeps_interrupted or self.limit.is_interrupted:
             raise KeyboardInterrupt
-        self.is_interrupted = True
+        self.limit.is_interrupted, self.limit.is_noticed = True, False
         if _is_main_thread():
-            self.timer = threading.Timer(GRACE, _press_ctrl_c)
+            self.timer = threading.Timer(GRACE, self._force)
             self.timer.daemon = True
             self.timer.start()
+
+    def _force(self) -> None:
+        """End the running step from another thread, if no sum over pairs has ended by now."""
+        if not self.limit.is_noticed:
+            self.is_forced = True
+            _press_ctrl_c()
 
     @property
     def _elapsed(self) -> str:
@@ -101,7 +114,7 @@ class FitWatch:
 
 
 @contextmanager
-def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch]:
+def watched(verbose: int, callback: Any, on_interrupt: str, limit: Limit) -> Iterator[FitWatch]:
     """A context in which a fit runs, with its watch."""
     if on_interrupt not in ("raise", "keep"):
         raise ValueError(f'on_interrupt={on_interrupt!r} is not known: use "raise" or "keep".')
@@ -110,7 +123,7 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
             f"callback={callback!r} is no function: give one of an iteration and a metric."
         )
     line = ProgressLine() if verbose else None
-    watch = FitWatch(line, callback, on_interrupt == "keep")
+    watch = FitWatch(line, callback, on_interrupt == "keep", limit)
     with line or nullcontext(), watch.handling_ctrl_c():
         yield watch
 

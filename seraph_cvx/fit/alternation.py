@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.limit import OutOfTime
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
@@ -32,6 +33,7 @@ from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
+from ..solvers.newton import typical_metric
 from ..solvers.solution import MStepSolution, Status
 from .steps import DescentState, Step, StepKind, alternation_steps, certified_as_it_is
 
@@ -48,6 +50,9 @@ LOOSENESS = 0.1
 
 ROUNDING = 1e-13
 """A relative fall of J below this is rounding."""
+
+SECONDS_TO_FINISH = 1.0
+"""After a time limit or an interrupt the certificate has to be computed within this time."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +182,9 @@ def alternate(
         Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. The alternation is
         accelerated only if all of them are smooth; `kind` in the history shows whether it was.
     time_limit : float, optional
-        Seconds for the whole run. The running step then ends where it is, and the last metric is
-        returned with its certificate, which is computed after that time, and status time_limit.
+        Seconds for the whole run. A pass over the pairs then ends where it is, and the best metric
+        so far is returned with status time_limit. It has a certificate if one more second is enough
+        for that, and none otherwise.
     checkpoint : path, optional
         A file that has the state of the run after each iteration. Where it exists the run goes on
         from there, to the same metric; it has to be the same fit, of the same data with the same
@@ -249,7 +255,7 @@ def run_alternation(
     tol = check_number(tol, "tol", 0.0, strict=True)
     m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
     max_iter = check_count(max_iter, "max_iter")
-    started = time.perf_counter()
+    started, limit = time.perf_counter(), objective.limit
     deadline = np.inf
     if time_limit is not None:
         deadline = started + check_number(time_limit, "time_limit", 0.0, strict=True)
@@ -284,45 +290,60 @@ def run_alternation(
         resume=resume,
         least_fall=max(tol, ROUNDING),
     )
-    last_m_step = last_valid = next(steps)
     status, clock = Status.ITERATION_LIMIT, started
-    for step in steps if resume is not None else chain([last_valid], steps):
-        if step.kind is StepKind.E_STEP:
-            continue
-        if step.kind is StepKind.M_STEP:
-            last_m_step = step
-        is_late = bool(history) and time.perf_counter() >= deadline
-        if step.has_failed:
-            status = Status.TIME_LIMIT if is_late else Status.FAILED
-            break
-        value, paper_objective = step.value, step.paper_value
-        if np.isnan(value):
-            with one_blas_thread():
-                value, paper_objective = descent_values(step.objective, np.asarray(step.metric))
-        if schedule.has_risen(value):
-            status = Status.TIME_LIMIT if is_late else Status.INACCURATE
-            break
-        now = time.perf_counter()
-        history.append(_iteration(len(history) + 1, step, value, paper_objective, now - clock))
-        logger.debug("%s", history[-1])
-        last_valid, clock = step, now
-        wants_stop = callback is not None and callback(history[-1], np.asarray(step.metric))
-        has_converged = schedule.record_and_check_convergence(value, step.solution, len(history))
-        if has_converged and step.solution is not None:
-            status = step.solution.status
-            break
-        state = step.descent_state if accelerate else step.metric
-        if kept is not None and state is not None and len(history) < max_iter:
-            kept.save(history, [schedule.last_value, schedule.looseness], state)
-        if wants_stop:
-            status = Status.INTERRUPTED
-            break
-        if time.perf_counter() >= deadline:
-            status = Status.TIME_LIMIT
-            break
-        if len(history) >= max_iter:
-            break
-    return _finish(history, status, last_m_step, last_valid, schedule)
+    last_m_step = last_valid = Step(StepKind.M_STEP, objective, None)
+    try:
+        with limit.until(deadline):
+            last_m_step = last_valid = first = next(steps)
+            for step in steps if resume is not None else chain([first], steps):
+                if step.kind is StepKind.E_STEP:
+                    continue
+                if step.kind is StepKind.M_STEP:
+                    last_m_step = step
+                is_late = bool(history) and time.perf_counter() >= deadline
+                if step.has_failed:
+                    status = Status.TIME_LIMIT if is_late else Status.FAILED
+                    break
+                value, paper_objective = step.value, step.paper_value
+                if np.isnan(value):
+                    with one_blas_thread():
+                        value, paper_objective = descent_values(
+                            step.objective, np.asarray(step.metric)
+                        )
+                if schedule.has_risen(value):
+                    status = Status.TIME_LIMIT if is_late else Status.INACCURATE
+                    break
+                now = time.perf_counter()
+                history.append(
+                    _iteration(len(history) + 1, step, value, paper_objective, now - clock)
+                )
+                logger.debug("%s", history[-1])
+                last_valid, clock = step, now
+                wants_stop = callback is not None and callback(history[-1], np.asarray(step.metric))
+                has_converged = schedule.record_and_check_convergence(
+                    value, step.solution, len(history)
+                )
+                if has_converged and step.solution is not None:
+                    status = step.solution.status
+                    break
+                state = step.descent_state if accelerate else step.metric
+                if kept is not None and state is not None and len(history) < max_iter:
+                    kept.save(history, [schedule.last_value, schedule.looseness], state)
+                if wants_stop:
+                    status = Status.INTERRUPTED
+                    break
+                if time.perf_counter() >= deadline:
+                    status = Status.TIME_LIMIT
+                    break
+                if len(history) >= max_iter:
+                    break
+    except OutOfTime as error:
+        status = Status.INTERRUPTED if limit.is_interrupted else Status.TIME_LIMIT
+        if not history:
+            factor = np.sqrt(typical_metric(objective)) if error.factor is None else error.factor
+            last_valid = Step(StepKind.M_STEP, objective, None, factor=factor)
+    with limit.granted(SECONDS_TO_FINISH if status in _CURES else np.inf):
+        return _finish(history, status, last_m_step, last_valid, schedule)
 
 
 @dataclass
@@ -398,19 +419,21 @@ def _finish(
         tried = solution
     if solution is None or tried is None:
         raise AssertionError("Every M-step has a solution, and so has every descent.")
+    fall = max(0.0, schedule.last_fall)
     message = (
-        f"J fell by {max(0.0, schedule.last_fall):.1e} relatively, within tol={schedule.tol:.0e}; the last "
-        f"M-step is certified to {solution.relative_gap:.1e}, within m_step_tol="
-        f"{schedule.m_step_tol:.0e}."
+        f"J fell by {fall:.1e} relatively, within tol={schedule.tol:.0e}; the last M-step is "
+        f"certified to {solution.relative_gap:.1e}, within m_step_tol={schedule.m_step_tol:.0e}."
     )
     if status is not Status.CERTIFIED:
-        prefix, judged = f"last M-step: {tried.status.value}, ", tried
+        reached = f"last M-step: {tried.status.value}, relative gap {tried.relative_gap:.2g}"
         if status in _CURES:
-            prefix, judged = "", solution
+            reached = f"relative gap {solution.relative_gap:.2g}"
+        if solution.certificate is None:
+            reached = "no certificate: there was no time to compute it"
         message = (
             f"The alternation ended after {len(history)} iterations with status {status.value} "
-            f"({prefix}relative gap {judged.relative_gap:.2g}). "
+            f"({reached}). "
         )
         message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."
-    metric = valid.metric if history else None
+    metric = None if valid.has_failed else valid.metric
     return Alternation(metric, history, status, solution, objective, message)

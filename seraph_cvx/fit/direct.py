@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.limit import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint
 from ..model.programs import SemiSupervisedObjective, paper_program, with_smooth_penalties
@@ -83,9 +84,6 @@ def minimize_directly(
     standardized points. Another start may end at another stationary point. `watch` is called with
     the number of steps and (7) after each step.
     """
-    clock, deadline = time.perf_counter(), np.inf
-    if time_limit is not None:
-        deadline = clock + check_number(time_limit, "time_limit", 0.0, strict=True)
     m_step = MStepObjective(
         pairs,
         unlabeled_weight=unlabeled_weight,
@@ -95,43 +93,63 @@ def minimize_directly(
         manifold_term=manifold_term,
         penalties=penalties,
     )
+    return descend_directly(m_step, start, tol, max_iter, time_limit, watch)
+
+
+def descend_directly(
+    m_step: MStepObjective,
+    start: ArrayLike | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 5_000,
+    time_limit: float | None = None,
+    watch: Watch | None = None,
+) -> DirectSolution:
+    """Descend (7) with the pairs and weights of an M-step; see :func:`minimize_directly`."""
+    clock, deadline = time.perf_counter(), np.inf
+    if time_limit is not None:
+        deadline = clock + check_number(time_limit, "time_limit", 0.0, strict=True)
     for block in m_step.penalties:
         if not block.is_smooth:  # Newton's method on (7) knows no edges
             raise ValueError(
                 f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
                 '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
             )
-    m, basis = pairs.n_features, m_step.basis
-    A = _unit_of_metrics(pairs.points) * np.eye(m) if start is None else start
+    m, basis = m_step.pairs.n_features, m_step.basis
+    A = _unit_of_metrics(m_step.pairs.points) * np.eye(m) if start is None else start
     A = check_metric(A, m, "start")
-    values = [SemiSupervisedObjective(m_step).value(A)]
+    L, values, stationarity = leading_factor(m_step, A), list[float](), np.inf
     program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
-    L = leading_factor(m_step, A)
     search = FactorSearch(program, tol, max_iter, deadline, watch)
-    for _ in range(1 + MOST_RETRIES):
-        with one_blas_thread():
-            first, *rest = search.points(L)
-        values += [point.value for point in rest]
-        current = rest[-1] if rest else first
-        stationarity = _stationarity(current)
-        if stationarity <= tol or search.is_over:
-            break
-        L, search.tol = current.L, 0.1 * search.tol
-    F = basis.matrix @ current.L  # a direction in which no two points differ is left out
+    try:
+        with m_step.limit.until(deadline), one_blas_thread():
+            values.append(SemiSupervisedObjective(m_step).value(A))
+            for _ in range(1 + MOST_RETRIES):
+                points = search.points(L)
+                current = next(points)
+                for current in points:
+                    values.append(current.value)
+                L, stationarity = current.L, _stationarity(current)
+                if stationarity <= tol or search.is_over:
+                    break
+                search.tol *= 0.1
+    except OutOfTime as error:
+        L = L if error.factor is None else error.factor
+        search.is_stopped, stationarity = m_step.limit.is_interrupted, np.inf
+    F = basis.matrix @ L  # a direction in which no two points differ is left out
     metric = symmetrize(F @ F.T)
-    status, message = Status.STATIONARY, ""
+    status, message, steps = Status.STATIONARY, "", max(len(values) - 1, 0)
     if not stationarity <= tol:
         status, cure = _why_over(search)
         message = (
-            f"Stopped after {len(values) - 1} steps at stationarity {stationarity:.2g}, asked for "
+            f"Stopped after {steps} steps at stationarity {stationarity:.2g}, asked for "
             f"{tol:.2g}: {cure}."
         )
     return DirectSolution(
         metric=metric,
-        value=values[-1],
+        value=values[-1] if values else np.nan,
         stationarity=stationarity,
         status=status,
-        iterations=len(values) - 1,
+        iterations=steps,
         seconds=time.perf_counter() - clock,
         values=values,
         message=message,

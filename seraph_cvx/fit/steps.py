@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..certificate.certify import certify_factor
+from ..engine.limit import OutOfTime
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint
@@ -136,7 +137,10 @@ def _accelerated(
         factor, passes = objective.basis.matrix @ resume.factor, 0
     while True:
         descent = descent_steps(objective, factor, descent_tol, solver.deadline, resume, least_fall)
-        now = next(descent)
+        try:
+            now = next(descent)
+        except OutOfTime:
+            raise OutOfTime(factor) from None
         kind = StepKind.M_STEP if resume is None else StepKind.DESCENT
         now = replace(now, kind=kind, passes=passes)
         if solution is not None and solution.certificate is not None:  # the metric as certified
@@ -157,14 +161,17 @@ def _accelerated(
 
 def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
     """Certify the metric of `step` for its M-step as it stands; nothing is solved."""
-    clock = time.perf_counter()
-    with one_blas_thread():
-        certificate = certify_factor(objective, np.asarray(step.factor), tol)
-    is_certified = certificate.relative_gap <= tol
+    clock, certificate = time.perf_counter(), None
+    try:
+        with one_blas_thread():
+            certificate = certify_factor(objective, np.asarray(step.factor), tol)
+    except OutOfTime:
+        pass
+    is_certified = certificate is not None and certificate.relative_gap <= tol
     seconds = time.perf_counter() - clock
     return MStepSolution(
         metric=step.metric,
-        value=certificate.primal_value,
+        value=np.inf if certificate is None else certificate.primal_value,
         certificate=certificate,
         status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
         solver="fista",

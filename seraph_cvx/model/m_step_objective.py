@@ -26,6 +26,7 @@ import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
+from ..engine.limit import Limit
 from ..engine.moments import PairMoments, WhitenedBasis
 from ..engine.pair_sums import PairSums
 from ..engine.passes import PairLoss
@@ -268,6 +269,11 @@ class MStepObjective:
     def sums(self) -> PairSums:
         """The pairs, to be summed over: in this process where q is given pair by pair."""
         return self.geometry.sums
+
+    @property
+    def limit(self) -> Limit:
+        """The limit of all sums over the pairs; shared with the family."""
+        return self.family.sums.limit
 
     @property
     def moments(self) -> PairMoments:

@@ -62,6 +62,7 @@ class PairProgram:
 
     def at(self, L: FloatArray) -> FactorPoint:
         """Phi and its gradient at a factor L, in one pass over the pairs."""
+        self.sums.limit.check()
         if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
             on_gpu = self.gpu_pairs.pass_at(L)
             sums = on_gpu.total, on_gpu.excess, on_gpu.half_gradient
@@ -71,8 +72,9 @@ class PairProgram:
         remote = self.sums.remote if self.sums.is_remote else None
         if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
             terms = self._all_terms
-            (total, excess), half, _ = remote.over_unlabeled([Factor(L)], terms, along_factor=True)
-            gradient = cache(lambda: remote.over_unlabeled([Factor(L)], terms).matrix)
+            sum_over = partial(remote.over_unlabeled, [Factor(L)], terms, self.sums.limit)
+            (total, excess), half, _ = sum_over(along_factor=True)
+            gradient = cache(lambda: sum_over().matrix)
             second = partial(self._hessian, L, half, None)
             return self._point(L, float(total), float(excess), half, gradient, second)
         if remote is not None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized, guess_multipliers
+from ..engine.limit import OutOfTime
 from ..engine.moments import WhitenedBasis
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram, WeightsPoint
@@ -146,7 +147,10 @@ def solve_penalized(
     seconds, last_distance, is_stopped, has_overflowed = 0.0, np.inf, False, False
     inner_tol = FIRST_TOLERANCE if envelopes else tol
     for _ in range(MOST_ROUNDS):
-        L = minimize(A, inner_tol)
+        try:
+            L = minimize(A, inner_tol)
+        except OutOfTime as error:
+            raise OutOfTime(best.factor if best.factor.size else error.factor) from None
         A = symmetrize(L @ L.T)
         distances = [float(np.linalg.norm(A - e.nearest(A))) for e in envelopes.values()]
         distance = float(np.max(distances, initial=0.0))
@@ -156,7 +160,10 @@ def solve_penalized(
         guesses = [
             envelopes[j].multiplier if j in envelopes else None for j in range(len(penalties))
         ]
-        certificate = certify_penalized(objective, L, tol, guesses)
+        try:
+            certificate = certify_penalized(objective, L, tol, guesses)
+        except OutOfTime:
+            raise OutOfTime(best.factor if best.factor.size else L) from None
         seconds += time.perf_counter() - clock
         is_better = certificate.primal_value <= best.primal_value
         better, other = (certificate, best) if is_better else (best, certificate)

@@ -14,6 +14,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -22,6 +23,7 @@ import numpy as np
 import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
+from ..engine.limit import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint, PairProgram
 from ..model.programs import PenalizedProgram, with_smooth_penalties
@@ -134,9 +136,12 @@ class FactorSearch:
         self.radius = self.radius or _norm(L) or self.program.typical_size**0.5
         self.level = level or max(least, 0.03 * current.steepness)
         while len(L) and not self.is_over:
-            new = self._step(current) if current.steepness > self.level else None
-            if new is None and not self.is_over:
-                new = self._increase_rank(current)
+            try:
+                new = self._step(current) if current.steepness > self.level else None
+                if new is None and not self.is_over:
+                    new = self._increase_rank(current)
+            except OutOfTime:
+                raise OutOfTime(current.L) from None
             if new is not None:
                 fall = (current.value - new.value) / max(1.0, abs(new.value))
                 if fall <= self.least_fall and not self.is_cut:
@@ -343,13 +348,15 @@ def newton(
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
-        current = search.run(L)
+        with _keeping_factor(objective):
+            current = search.run(L)
         if current.L is not L or not best.factor.size:
             clock = time.perf_counter()
-            if start is not None and search.steps == 0:  # it cannot be improved
-                certificate = certify(objective, start, enough=tol)
-            else:
-                certificate = certify_factor(objective, objective.basis.matrix @ current.L, tol)
+            with _keeping_factor(objective, current.L):
+                if start is not None and search.steps == 0:  # it cannot be improved
+                    certificate = certify(objective, start, enough=tol)
+                else:
+                    certificate = certify_factor(objective, objective.basis.matrix @ current.L, tol)
             seconds += time.perf_counter() - clock
             if not best.factor.size or certificate.relative_gap < best.relative_gap:
                 best = certificate
@@ -365,6 +372,17 @@ def newton(
         status = STOPPED
     decrease = (search.start_value - current.value) / max(1.0, abs(current.value))
     return SolverRun(best, is_converged, search.steps, search.passes, seconds, status, decrease)
+
+
+@contextmanager
+def _keeping_factor(objective: MStepObjective, L: FloatArray | None = None) -> Iterator[None]:
+    """A context whose OutOfTime has a factor in the coordinates of the data: L, or its own."""
+    try:
+        yield
+    except OutOfTime as error:
+        factor = error.factor if L is None else L
+        found = None if factor is None else objective.basis.matrix @ factor
+        raise OutOfTime(found) from None
 
 
 def newton_status(certificate: Certificate) -> str:
@@ -408,7 +426,8 @@ def _rough_factor(
         start = typical_metric(objective)
     program = with_smooth_penalties(objective, objective.whitened_program)
     search = FactorSearch(program, tol, deadline=deadline, watch=watch)
-    L = search.run(_start(objective, start)).L
+    with _keeping_factor(objective):
+        L = search.run(_start(objective, start)).L
     return objective.basis.matrix @ L, search.passes
 
 
