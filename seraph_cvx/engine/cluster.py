@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import logging
 import sys
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass, replace
@@ -224,16 +223,21 @@ def _hand_out(
         backend.client.submit(_sum_strips, sent[k % len(sent)], share, recipe, pure=False)
         for k, share in enumerate(shares)
     ]
-    from distributed import wait
+    try:
+        return [_result(future, limit) for future in asked]
+    except OutOfTime:
+        backend.client.cancel(asked)
+        raise
 
-    while (left := limit.deadline - time.perf_counter()) > 0.0 and not limit.is_interrupted:
+
+def _result(future: Any, limit: Limit) -> Any:
+    """Wait for the result of a worker as long as there is time."""
+    while True:
+        limit.check()
         try:
-            wait(asked, timeout=min(left, POLL))  # type: ignore[no-untyped-call]
+            return future.result(timeout=POLL)
         except TimeoutError:
-            continue
-        return list(backend.client.gather(asked))
-    backend.client.cancel(asked)
-    raise OutOfTime
+            pass
 
 
 def _ship(backend: Any, shipment: Shipment, again: bool) -> list[Any]:

@@ -31,11 +31,12 @@ from .pair_losses import LOGISTIC
 FINE_POINTS = 6_000
 """Second derivatives are of the pairs of so many points, at most."""
 
-ROUGH_POINTS = 1_000
-"""Rough second derivatives are of the pairs of so many points, at most."""
+ROUGH_POINTS, ROUGH_RATIO = 2_000, 8
+"""Rough ones are of a third of the points, but of no more than this, and of no fewer than this
+times the coordinates."""
 
-ROUGH_RATIO = 5
-"""And of no fewer points than this times the coordinates."""
+SMALL = 1_000
+"""With fewer points all second derivatives are of all of them."""
 
 KEPT_POINTS = 6_000
 """Points up to which a search over weights of features keeps all pairs."""
@@ -160,7 +161,7 @@ class PairProgram:
         """The number of points of which rough second derivatives are; all where few save little."""
         n, m = self.sums.points.shape
         few = max(min(ROUGH_POINTS, n // 3), ROUGH_RATIO * m)
-        return int(few if n >= max(ROUGH_POINTS, 2 * few) else n)
+        return int(few if n >= max(SMALL, 2 * few) else n)
 
     @cached_property
     def gpu_pairs(self) -> Any:

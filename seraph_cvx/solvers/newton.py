@@ -40,7 +40,7 @@ CG_ACCURACY = 0.3
 LEAST_CURVATURE = 0.05
 """The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
 
-STEEP = 1e-2
+STEEP = 1e-3
 """Above this steepness the first trial of a step is made of rough second derivatives."""
 
 MOST_PRODUCTS = 60
@@ -61,8 +61,8 @@ FLAT = 1e-13
 FLATTER = 0.9
 """A step that changes Phi by rounding alone has to shrink the slope by this factor."""
 
-FADED = 1e-4
-"""A column whose square is below this share of the longest one's is tried to be left out."""
+FADED = 3e-3
+"""A column whose square is below this share of the longest one's may be left out."""
 
 LEAST_REDUCTION = 1e-3
 """A step is taken if Phi falls by this share of what the step predicted."""
@@ -178,7 +178,7 @@ class FactorSearch:
             if not predicted > 0.0:
                 return None
             length = _norm(step)
-            for candidate in _without_faded_columns(current.L + step):
+            for candidate in _candidates(current, step, predicted):
                 trial_point = self._at(candidate)
                 reduction = current.value - trial_point.value
                 is_flatter = _norm(trial_point.factor_gradient) < FLATTER * slope_norm
@@ -283,12 +283,20 @@ class FactorSearch:
         return 0.3 * _norm(current.L) or typical
 
 
-def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
-    """Yield L without columns that are nearly zero in some rotation, if any; then L itself."""
+def _candidates(current: FactorPoint, step: FloatArray, predicted: float) -> Iterator[FloatArray]:
+    """Yield L + step without columns that are nearly zero in some rotation; then L + step itself.
+
+    Only if what is lost by leaving them out is small beside the reduction that the step predicts.
+    """
+    L = current.L + step
     if L.shape[1] > 1:
         squares, rotation = np.linalg.eigh(L.T @ L)
-        if squares[0] < FADED * squares[-1]:
-            yield L @ rotation[:, squares >= FADED * squares[-1]]
+        is_faded = squares < FADED * squares[-1]
+        if is_faded[0]:
+            faded = L @ rotation[:, is_faded]
+            slope = float(np.vdot(current.factor_gradient @ rotation[:, is_faded], faded))
+            if current.curvature(faded) - slope <= predicted:
+                yield L @ rotation[:, ~is_faded]
     yield L
 
 
