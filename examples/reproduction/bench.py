@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from evidence import m_steps, passes
+from evidence import fit_passes, m_steps, passes
 from evidence.files import program, split_numbers
 from evidence.measuring import MeasuredRows, Report
 
@@ -35,6 +35,7 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "certificate": [m_steps.bench_certificate],
     "proof": [m_steps.bench_proof],
     "passes": [passes.bench_face, passes.bench_shares],
+    "fit-passes": [fit_passes.bench_fit_passes],
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "startup": [passes.bench_startup],
@@ -60,6 +61,7 @@ def bench(
         "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
         "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
         "what fits are made of, on this machine or a GPU, and how much of their time that is. "
+        "fit-passes: how many passes a fit takes, on six kinds of data. "
         "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
         "all pairs of a fit to a few of them. startup: an import, --help and the explorer, in "
         "imports of NumPy.",
@@ -73,7 +75,8 @@ def bench(
     json: Path | None = typer.Option(None, metavar="FILE", help="Also write the tables as JSON."),
     place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu, cuda or dask."),
     sizes: str = typer.Option(
-        "1000,3000,10000", help="Of passes and size: numbers of points, with commas between."
+        "1000,3000,10000",
+        help="Of passes, fit-passes and size: numbers of points, with commas between.",
     ),
     unlabeled_pairs: int | None = typer.Option(
         None, min=1, help="Of size: the number of pairs drawn for the M-steps."
@@ -98,6 +101,8 @@ def bench(
         options: dict[str, Any] = {"time_limit": time_limit} if section in TIMED else {}
         if section in ("passes", "size"):
             options = {"backend": place.value, "sizes": numbers}
+        if section == "fit-passes":
+            options = {"sizes": numbers}
         if section == "size":
             options |= {"unlabeled_pairs": unlabeled_pairs, "scheduler": scheduler}
         tables: list[ResultTable] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +17,6 @@ from ..certificate import certify
 from ..datasets import load_sampling
 from ..estimators.settings import RECOMMENDED
 from ..fit.alternation import Iteration
-from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, Status
@@ -56,18 +54,6 @@ METRIC, SEARCH = "What is learned", "How it is searched for"
 
 IDENTIFIER = re.compile(r"(?i:(^|[_\s.-])(id|uid|uuid|index|nr))$|[a-z](Id|ID)$")
 FEWEST_IN_SEQUENCE = 5
-
-SAMPLE = 1_000
-"""Points whose pairs are swept over once to measure this machine's speed."""
-
-SMALL = 300
-"""Features whose matrix is decomposed once for the same purpose."""
-
-SWEEPS = 200
-"""Sweeps over all pairs in an alternation of average length."""
-
-LONG = 600.0
-"""Seconds; a fit that is expected to take longer is announced."""
 
 
 @app.command(epilog="Example:  seraph-cvx demo --seed 3 --out iris.png")
@@ -241,6 +227,17 @@ def fit(
         metavar="SECONDS",
         min=0.0,
     ),
+    unlabeled_pairs: int | None = in_panel(
+        SEARCH,
+        None,
+        "Learn from so many unlabeled pairs, drawn at random, instead of all: much faster with "
+        "many points. The certificate is over all pairs.",
+        metavar="NUMBER",
+        min=1,
+    ),
+    n_jobs: int | None = in_panel(
+        SEARCH, None, "Threads over blocks of pairs; -1 for one on each core.", metavar="NUMBER"
+    ),
     polish: bool = in_panel(
         SEARCH,
         False,
@@ -282,14 +279,14 @@ def fit(
             for name, value in context.params.items()
             if value is not None and name in SERAPH().get_params()
         }
-        seraph = SERAPH().set_params(**settings)
+        seraph = SERAPH(random_state=0).set_params(**settings)
         table = read_table(file, label, reading)
         check_points(table, standardize)
         require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, impute, standardize)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
-        announce_long_work(pairs, seraph.unlabeled_weight == 0.0)
+        announce_long_work(pairs, seraph)
         try:
             learn(seraph, Z, table.labels)
         except OptimumNotAttained as error:
@@ -313,6 +310,9 @@ def fit(
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
         tell("saved", path=target, standardize=standardize)
+        if not seraph.history_ and (picture or html):
+            alert("Nothing is drawn: the fit ended before its first iteration.")
+            picture = html = None
         if picture is not None:
             draw_fit(picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         if html is not None:
@@ -380,36 +380,15 @@ def scale_points(
     return steps, Pipeline(steps).fit_transform(X) if steps else X
 
 
-def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
-    """Warn of a fit that takes long, and say what is faster."""
-    seconds = expected_seconds(pairs, only_labeled)
+def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
+    """Say how long a fit will take, if that is long, and what is faster."""
+    from ..estimators.forecast import LONG, duration, expected_seconds
+
+    only_labeled = seraph.unlabeled_weight == 0.0
+    seconds = expected_seconds(pairs, only_labeled, seraph.unlabeled_pairs)
     if seconds > LONG:
         time_needed = duration(seconds)
         alert(written("long_work", pairs=pairs, time=time_needed, only_labeled=only_labeled))
-
-
-def expected_seconds(pairs: PairSet, only_labeled: bool = False) -> float:
-    """Estimate the seconds of a fit by a trial on fewer points: they grow like n^2 and m^3."""
-    m, k = pairs.n_features, min(pairs.n_features, SMALL)
-    trial, clock = np.diag(np.arange(1.0, k + 1.0)), time.perf_counter()
-    np.linalg.eigh(trial)
-    seconds = (time.perf_counter() - clock) * (m / k) ** 3
-    if not only_labeled:
-        X = pairs.points[:: -(-pairs.n_points // SAMPLE)]
-        few = MStepObjective(PairSet.from_constraints(X, [(0, 1)], []), unlabeled_weight=1.0)
-        few.gradient(np.eye(m))  # the first one also pays for what is computed once
-        clock = time.perf_counter()
-        few.gradient(np.eye(m))
-        seconds += (time.perf_counter() - clock) * (pairs.n_points / len(X)) ** 2
-    return SWEEPS * seconds
-
-
-def duration(seconds: float) -> str:
-    """Write a duration in minutes, hours or days."""
-    for size, unit in ((86_400.0, "days"), (3_600.0, "hours")):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 60.0:.0f} minutes"
 
 
 def learn(

@@ -261,7 +261,9 @@ def estimator_card(model: Any) -> str:
         last = history[-1]
         values |= {"(7)": f"{last:.6f}"} if isinstance(last, float) else _values_of(last)
     ranks = {f"rank of {name}": f"{numerical_rank(A)} of {len(A)}" for name, A in metrics.items()}
-    words = ["There is no certificate: (7), which was descended, is not convex."]
+    words = ["There is no certificate: the fit ended before one was computed."]
+    if model.algorithm == "direct":
+        words = ["There is no certificate: (7), which was descended, is not convex."]
     if certificate is not None:
         words = [_bounds_in_words(certificate), OF_A]
     words.append(NOT_MIXED if np.array_equal(*metrics.values()) else MIXED)

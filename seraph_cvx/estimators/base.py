@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.limit import Limit, OutOfTime
+from ..engine.limit import OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
@@ -164,9 +164,15 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
     def _minimize(self, pairs: PairSet) -> list[Warning]:
         """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
-        first = self._first_m_step(pairs)
         self.sampling_: SamplingReport | None = None
-        with self._watching(first.limit) as watch:
+        with self._watching() as watch:
+            first = self._first_m_step(pairs)
+            if watch is not None:
+                watch.attach(first.limit)
+            if watch is not None and self.verbose:
+                from .forecast import forecast
+
+                watch.announce(forecast(pairs, first.mu == 0.0, self.unlabeled_pairs))
             learn = self._descend if self.algorithm == "direct" else self._alternate
             message = learn(first, watch)
             if watch is not None:
@@ -196,13 +202,13 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             pairs, self.algorithm, self.threshold, term, self.n_jobs, penalties
         )
 
-    def _watching(self, limit: Limit) -> AbstractContextManager[FitWatch | None]:
+    def _watching(self) -> AbstractContextManager[FitWatch | None]:
         """A context in which the fit is shown, handed to the callback, and may be interrupted."""
         if not self.verbose and self.callback is None and self.on_interrupt == "raise":
             return nullcontext()
         from .watching import watched
 
-        return watched(self.verbose, self.callback, self.on_interrupt, limit)
+        return watched(self.verbose, self.callback, self.on_interrupt)
 
     def _descend(self, first: MStepObjective, watch: FitWatch | None) -> str:
         """Descend (7) itself; return what was not reached, in words."""

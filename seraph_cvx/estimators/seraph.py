@@ -64,7 +64,8 @@ class SERAPH(BaseSERAPH):
         Threads over blocks of pairs.
     verbose : int, default=0
         1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
-        that is installed, and as a plain line for each iteration where stderr is no terminal.
+        that is installed, and as a plain line for each iteration where stderr is no terminal. A
+        long fit is announced, with what would shorten it.
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
@@ -111,16 +112,16 @@ class SERAPH(BaseSERAPH):
         all features say nearly the same their small differences are not taxed out of reach. The
         certificate is of the M-step with this penalty.
     time_limit : float, optional
-        Seconds for the whole fit, which then ends with the best metric so far, its certificate
-        (made after that time) and status time_limit.
+        Seconds for the whole fit, which then ends, also inside a pass over the pairs, with the best
+        metric so far and status time_limit; `certificate_` is None where one more second is not
+        enough to compute it.
     callback : callable, optional
         Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
         return value ends the fit there, with status interrupted.
     on_interrupt : "raise" or "keep", default="raise"
         What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
-        "keep": the fit ends after the step that is running, with the best metric so far, its
-        certificate and status interrupted; a second Ctrl-C raises, and so does the first one where
-        that takes more than ten seconds. A KeyboardInterrupt that `callback` raises is one Ctrl-C.
+        "keep": the fit ends as at a time limit, with status interrupted; a second Ctrl-C raises. A
+        KeyboardInterrupt that `callback` raises is one Ctrl-C.
     solver_options : dict, optional
         Passed to a conic `solver` as they are.
     formulation : "primal" or "dual", default="primal"

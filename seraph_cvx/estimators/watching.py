@@ -35,11 +35,22 @@ class FitWatch:
     line: ProgressLine | None
     callback: Callable[[Iteration, FloatArray], object] | None
     keeps_interrupted: bool
-    limit: Limit
+    limit: Limit = field(default_factory=Limit)
+    is_attached: bool = False
     is_forced: bool = False
     number: int = 1
     clock: float = field(default_factory=time.perf_counter)
     timer: threading.Timer | None = None
+
+    def attach(self, limit: Limit) -> None:
+        """Interrupt the sums with this limit from now on, and at once if Ctrl-C was pressed."""
+        limit.is_interrupted = self.limit.is_interrupted
+        self.limit, self.is_attached = limit, True
+
+    def announce(self, text: str) -> None:
+        """Show a line before the fit begins, if there is any."""
+        if text and self.line is not None:
+            self.line.tell(text)
 
     def iteration(self, done: Iteration, metric: FloatArray) -> bool:
         """Show an iteration and hand it to the callback; whether the fit should end."""
@@ -104,7 +115,7 @@ class FitWatch:
 
     def _force(self) -> None:
         """End the running step from another thread, if no sum over pairs has ended by now."""
-        if not self.limit.is_noticed:
+        if self.is_attached and not self.limit.is_noticed:
             self.is_forced = True
             _press_ctrl_c()
 
@@ -114,7 +125,7 @@ class FitWatch:
 
 
 @contextmanager
-def watched(verbose: int, callback: Any, on_interrupt: str, limit: Limit) -> Iterator[FitWatch]:
+def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch]:
     """A context in which a fit runs, with its watch."""
     if on_interrupt not in ("raise", "keep"):
         raise ValueError(f'on_interrupt={on_interrupt!r} is not known: use "raise" or "keep".')
@@ -123,7 +134,7 @@ def watched(verbose: int, callback: Any, on_interrupt: str, limit: Limit) -> Ite
             f"callback={callback!r} is no function: give one of an iteration and a metric."
         )
     line = ProgressLine() if verbose else None
-    watch = FitWatch(line, callback, on_interrupt == "keep", limit)
+    watch = FitWatch(line, callback, on_interrupt == "keep")
     with line or nullcontext(), watch.handling_ctrl_c():
         yield watch
 

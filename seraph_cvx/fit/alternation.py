@@ -33,7 +33,6 @@ from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..solvers.newton import typical_metric
 from ..solvers.solution import MStepSolution, Status
 from .steps import DescentState, Step, StepKind, alternation_steps, certified_as_it_is
 
@@ -340,10 +339,17 @@ def run_alternation(
     except OutOfTime as error:
         status = Status.INTERRUPTED if limit.is_interrupted else Status.TIME_LIMIT
         if not history:
-            factor = np.sqrt(typical_metric(objective)) if error.factor is None else error.factor
+            factor = _first_factor(objective) if error.factor is None else error.factor
             last_valid = Step(StepKind.M_STEP, objective, None, factor=factor)
     with limit.granted(SECONDS_TO_FINISH if status in _CURES else np.inf):
         return _finish(history, status, last_m_step, last_valid, schedule)
+
+
+def _first_factor(objective: MStepObjective) -> FloatArray:
+    """A multiple of the identity, by which squared distances are 1 + eta on average; no pass."""
+    spread = 2.0 * float(np.sum(np.var(objective.pairs.points, axis=0)))
+    size = np.sqrt((1.0 + objective.threshold) / spread) if 0.0 < spread < np.inf else 1.0
+    return np.asarray(size * np.eye(objective.pairs.n_features))
 
 
 @dataclass

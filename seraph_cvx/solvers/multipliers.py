@@ -42,6 +42,7 @@ from .newton import (
     FactorSearch,
     SolverRun,
     Watch,
+    keeping_factor,
     newton_status,
     subsampled_objective,
     typical_metric,
@@ -245,7 +246,8 @@ def _minimizer(
         )
         box = BoxSearch(in_bound, terms, max_steps, deadline, root, inverse)
         return box, box.minimize
-    program = PenalizedProgram(objective.whitened_program, objective.basis.matrix, terms)
+    plain = objective.whitened_program
+    program = PenalizedProgram(plain, objective.basis.matrix, terms) if terms else plain
     search = FactorSearch(program, 0.0, max_steps, deadline)
     return search, partial(_minimize_factor, search, objective.basis)
 
@@ -256,7 +258,8 @@ def _minimize_factor(
     """Descend from the metric A by Newton's method on the factor, in whitened coordinates."""
     search.tol, search.radius = tol, 0.0
     L = basis.inverse @ scaled_factor(A)
-    return basis.matrix @ search.run(L[:, np.any(L != 0.0, axis=0)]).L
+    with keeping_factor(basis):
+        return basis.matrix @ search.run(L[:, np.any(L != 0.0, axis=0)]).L
 
 
 @dataclass

@@ -24,6 +24,7 @@ import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..engine.limit import OutOfTime
+from ..engine.moments import WhitenedBasis
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint, PairProgram
 from ..model.programs import PenalizedProgram, with_smooth_penalties
@@ -356,11 +357,11 @@ def newton(
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
-        with _keeping_factor(objective):
+        with keeping_factor(objective.basis):
             current = search.run(L)
         if current.L is not L or not best.factor.size:
             clock = time.perf_counter()
-            with _keeping_factor(objective, current.L):
+            with keeping_factor(objective.basis, current.L):
                 if start is not None and search.steps == 0:  # it cannot be improved
                     certificate = certify(objective, start, enough=tol)
                 else:
@@ -383,13 +384,13 @@ def newton(
 
 
 @contextmanager
-def _keeping_factor(objective: MStepObjective, L: FloatArray | None = None) -> Iterator[None]:
+def keeping_factor(basis: WhitenedBasis, L: FloatArray | None = None) -> Iterator[None]:
     """A context whose OutOfTime has a factor in the coordinates of the data: L, or its own."""
     try:
         yield
     except OutOfTime as error:
         factor = error.factor if L is None else L
-        found = None if factor is None else objective.basis.matrix @ factor
+        found = None if factor is None else basis.matrix @ factor
         raise OutOfTime(found) from None
 
 
@@ -434,7 +435,7 @@ def _rough_factor(
         start = typical_metric(objective)
     program = with_smooth_penalties(objective, objective.whitened_program)
     search = FactorSearch(program, tol, deadline=deadline, watch=watch)
-    with _keeping_factor(objective):
+    with keeping_factor(objective.basis):
         L = search.run(_start(objective, start)).L
     return objective.basis.matrix @ L, search.passes
 

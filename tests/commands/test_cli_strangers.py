@@ -21,10 +21,11 @@ import pandas as pd
 import pytest
 from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
-from seraph_cvx.cli import learn, tables
+from seraph_cvx.cli import tables
 from seraph_cvx.cli.report import say
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
+from seraph_cvx.estimators import forecast
 from seraph_cvx.race.race_table import Race
 from seraph_cvx.theory import report as claims
 
@@ -243,13 +244,17 @@ def test_reading_takes_the_memory_of_the_numbers_alone(folder):
 
 
 def test_long_work_is_announced_before_it_begins(table, monkeypatch):
-    monkeypatch.setattr(learn, "LONG", 0.0)
-    for options, cure in (("", "a random sample of the rows"), ("--unlabeled-weight 0", "fewer")):
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    for options, cure in (("", "--unlabeled-pairs 1000000"), ("--unlabeled-weight 0", "fewer")):
         result = run(f"{FIT} --force {options}")
-        said = rf"6 points with 2 features take about \d+ minutes.* Much faster: {cure}"
+        said = rf"6 points with 2 features take about \d+ seconds.* Faster: {cure}"
         assert re.search(said, words(result.stderr))
         assert result.output.index("take about") < result.output.index("EM:")
-    assert [learn.duration(s) for s in (1200.0, 4e4, 1e7)] == ["20 minutes", "11 hours", "116 days"]
+    sampled = run(f"{FIT} --force --unlabeled-pairs 3 --n-jobs 2")
+    assert "Written: the model" in words(sampled.stdout)
+    assert [forecast.duration(s) for s in (90.0, 1200.0, 4e4, 1e7)] == [
+        *("90 seconds", "20 minutes", "11 hours", "116 days"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from interrupts import ctrl_c
 
 from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.display.progress_line import ProgressLine
-from seraph_cvx.estimators import watching
+from seraph_cvx.estimators import forecast, watching
+from seraph_cvx.penalties import Sparse
 from seraph_cvx.solvers.newton import FactorSearch
 
 SAMPLING = load_sampling("iris", n_points=50)
 X, Y = SAMPLING.X, SAMPLING.y
+
+SLOW_MACHINE = 3.0
+"""Other tests run beside these: a second may take so many."""
 
 
 def assert_certified_as_it_says(model, X):
@@ -122,6 +129,68 @@ def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(monkeypat
     assert_certified_as_it_says(model, X)
     if hasattr(signal, "pthread_kill"):  # elsewhere a wait goes on to its end
         assert time.perf_counter() - clock < 60.0
+
+
+def large_fit(n, **given):
+    """Points of five classes, 30 of them labeled, and a model that would take long to fit them."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(5, size=n)
+    points = 0.5 * rng.normal(size=(5, 12))[classes] + rng.normal(size=(n, 12))
+    labels = np.where(np.arange(n) < 30, classes, -1)
+    return SERAPH(tol=1e-13, on_interrupt="keep", **given), points, labels
+
+
+WAYS = {
+    "accelerated": {},
+    "as in the paper": {"accelerate": False},
+    "multipliers": {"penalties": [Sparse(0.1)]},
+    "direct": {"algorithm": "direct"},
+    "threads": {"n_jobs": 2},
+    "sampled": {"unlabeled_pairs": 200_000, "random_state": 0},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(way):
+    for seconds in (0.02, 0.3, 1.0, 2.5):
+        model, points, labels = large_fit(4_000, **WAYS[way])
+        with ctrl_c(seconds) as pressed, warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertified)
+            model.fit(points, labels)
+            ended = time.perf_counter()
+        if model.status_ is not Status.INTERRUPTED:
+            assert not pressed
+            break
+        assert ended - pressed[0] < 2.0 * SLOW_MACHINE
+        assert np.all(np.isfinite(model.transform(points[:5])))
+        assert np.any(model.metric_)
+
+
+def test_a_long_fit_is_announced_with_what_would_shorten_it(capsys, monkeypatch):
+    SERAPH(verbose=1).fit(X, Y)
+    assert "trial" not in capsys.readouterr().err
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    SERAPH(verbose=1).fit(X, Y)
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert re.search(r"about \d+ seconds, by a trial .* unlabeled_pairs=10\*\*6, n_jobs=-1", first)
+    assert re.search(r"certified after \d+ iterations, .*J fell by .* within tol=1e-06", last)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_time_limit_holds_inside_a_pass(way):
+    """The first pass over so many pairs takes longer; what is kept may have no certificate."""
+    model, points, labels = large_fit(3_000, **WAYS[way])
+    clock = time.perf_counter()
+    with pytest.warns(NotCertified, match="time"):
+        model.set_params(time_limit=0.05).fit(points, labels)
+    assert time.perf_counter() - clock < 2.0 * SLOW_MACHINE
+    assert model.status_ is Status.TIME_LIMIT
+    assert np.any(model.metric_)
+    later = model.set_params(time_limit=None, tol=1e-2, m_step_tol=1e-2, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        assert later.fit(points[:300], labels[:300]).n_iter_ >= 1  # the limit is gone
 
 
 def interrupt_at_two(iteration, metric):

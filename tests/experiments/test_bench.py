@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 import pytest
 from command_line import run, words
-from evidence import m_steps, measuring, passes
+from evidence import fit_passes, m_steps, measuring, passes
 from evidence.measuring import Report, gaussian_classes
 from evidence.passes import TOLERANCE, bench_sizes, bench_subsample
 from joblib.parallel import get_active_backend
@@ -143,6 +143,7 @@ SMALL = {
     m_steps.bench_proof: (1, IRIS),
     passes.bench_face: (2, {"sizes": (220,), "m": M, "rho": 2}),
     passes.bench_shares: (1, {"sizes": (400,), "m": M}),
+    fit_passes.bench_fit_passes: (6, {"sizes": (200,), "n_seeds": 1}),
     passes.bench_startup: (4, {"rounds": 1}),
     passes.bench_kernel: (2, {"n": 300, "m": 8}),
     passes.bench_scaling: (2, {"sizes": (200, 400), "m": 3}),

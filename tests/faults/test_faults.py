@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from evidence import runs as runner
 from evidence.runs import OWNER, CellJournal, run_methods
 from faulty_solvers import Planted, Raising
 from instances import random_psd
+from interrupts import ctrl_c
 from reproduction_programs import reproduce
 from sklearn.base import clone
 from test_isolation import ends_soon
@@ -370,18 +370,6 @@ def test_a_time_limit_reached_is_never_certified(solver):
 
 
 # Ctrl-C in a fit
-
-
-@contextmanager
-def ctrl_c(seconds):
-    """Sends this process the signal of Ctrl-C after some seconds."""
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 @pytest.mark.slow
