@@ -152,7 +152,7 @@ def _accelerated(
             yield now
         objective = objective.with_soft_labels_of(np.asarray(now.metric))
         yield Step(StepKind.E_STEP, objective, now.metric)
-        solution = solver.solve(objective, tolerance(), now.metric)
+        solution = solver.solve(objective, tolerance(), now.metric, now.factor)
         if solution.metric is None or solution.certificate is None:
             yield Step(StepKind.M_STEP, objective, None, solution)
             return

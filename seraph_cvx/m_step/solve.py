@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,18 +88,25 @@ class MStepSolver:
             )
 
     def solve(
-        self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
+        self,
+        objective: MStepObjective,
+        tol: float = 1e-8,
+        start: FloatArray | None = None,
+        start_factor: FloatArray | None = None,
     ) -> MStepSolution:
-        """Solve an M-step to a certified relative gap of `tol`, from `start` if the solver can."""
+        """Solve an M-step to a certified relative gap of `tol`, from `start` if the solver can.
+
+        `start_factor` is a factor of `start`, where there is one.
+        """
         _require_objective(objective)
         tol = check_number(tol, "tol", 0.0, strict=True)
-        if start is not None:
+        if start is not None and start_factor is None:
             start = check_metric(start, objective.pairs.n_features, "start")
         with one_blas_thread():
             if not self.allow_unattained:
                 require_attained(objective)
             if self.solver in FIRST_ORDER:
-                return self._solve_first_order(objective, tol, start)
+                return self._solve_first_order(objective, tol, start, start_factor)
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -119,12 +127,18 @@ class MStepSolver:
         return None if np.isinf(left) else left
 
     def _solve_first_order(
-        self, objective: MStepObjective, tol: float, start: FloatArray | None
+        self,
+        objective: MStepObjective,
+        tol: float,
+        start: FloatArray | None,
+        start_factor: FloatArray | None,
     ) -> MStepSolution:
         from ..solvers.first_order import fista, projected_gradient
 
-        solve = fista if self.solver == "fista" else projected_gradient
-        if solve is projected_gradient and np.trace(objective.pair_moment) > LARGEST_MOMENT:
+        solve = partial(fista, start_factor=start_factor)
+        if self.solver != "fista":
+            solve = partial(projected_gradient)
+        if self.solver != "fista" and np.trace(objective.pair_moment) > LARGEST_MOMENT:
             raise ValueError(
                 "projected-gradient works in the units of the features, and their fourth powers "
                 'overflow: divide X by a constant, or use solver="fista", which is free of units.'

@@ -54,13 +54,15 @@ def fista(
     time_limit: float | None = None,
     finish: bool = True,
     watch: Watch | None = None,
+    start_factor: FloatArray | None = None,
 ) -> MStepSolution:
     """Minimize by Newton's method and, where that is not enough, FISTA in whitened coordinates.
 
     B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'. Whitening
     (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and from
     directions in which the points do not differ. With many points and no `start`, Newton's method
-    begins at the solution for a few of them; `finish=False` is FISTA alone.
+    begins at the solution for a few of them; `finish=False` is FISTA alone. With `start_factor`, a
+    factor of `start`, the answer is not compared with the start once more.
     """
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
@@ -71,8 +73,11 @@ def fista(
         return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
     steps, first, is_over = 0, start, False
     if finish and objective.attains_optimum:
-        first = subsampled_start(objective, deadline) if start is None else start
-        run = newton(objective, tol, max_iter, first, deadline, watch)
+        if start_factor is not None:
+            start = None
+        elif start is None:
+            first = subsampled_start(objective, deadline)
+        run = newton(objective, tol, max_iter, first, deadline, watch, start_factor)
         steps, first = run.steps, run.certificate.metric
         is_over = run.is_converged or run.solver_status == STOPPED
     if not is_over:

@@ -350,10 +350,11 @@ def newton(
     start: FloatArray | None = None,
     deadline: float = np.inf,
     watch: Watch | None = None,
+    start_factor: FloatArray | None = None,
 ) -> SolverRun:
     """Minimize an attained f over factors until the certified relative gap is within `tol`."""
     search = FactorSearch(objective.whitened_program, tol, max_iter, deadline, watch)
-    L = _start(objective, start)
+    L = _start(objective, start) if start_factor is None else objective.basis.inverse @ start_factor
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
@@ -362,7 +363,7 @@ def newton(
         if current.L is not L or not best.factor.size:
             clock = time.perf_counter()
             with keeping_factor(objective.basis, current.L):
-                if start is not None and search.steps == 0:  # it cannot be improved
+                if start is not None and start_factor is None and search.steps == 0:
                     certificate = certify(objective, start, enough=tol)
                 else:
                     certificate = certify_factor(objective, objective.basis.matrix @ current.L, tol)
