@@ -169,7 +169,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     assert process.returncode == 130, said
     assert "the finished runs are in reproduction/cells.jsonl" in said
     assert "the same command with --resume continues" in said
-    assert "Traceback" not in said
+    # where the signal hits a destructor, Python itself says that it is ignored
+    assert said.count("Traceback") == said.count("Exception ignored in")
 
 
 def test_the_program_ends_with_1_where_runs_failed_and_says_so(cheap_runs, tmp_path):
