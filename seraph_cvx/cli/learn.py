@@ -382,12 +382,10 @@ def scale_points(
 
 def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
     """Say how long a fit will take, if that is long, and what is faster."""
-    from ..estimators.forecast import LONG, duration, expected_seconds
+    from ..estimators.forecast import forecast
 
     only_labeled = seraph.unlabeled_weight == 0.0
-    seconds = expected_seconds(pairs, only_labeled, seraph.unlabeled_pairs)
-    if seconds > LONG:
-        time_needed = duration(seconds)
+    if time_needed := forecast(pairs, only_labeled, seraph.unlabeled_pairs):
         alert(written("long_work", pairs=pairs, time=time_needed, only_labeled=only_labeled))
 
 

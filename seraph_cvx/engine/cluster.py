@@ -237,7 +237,8 @@ def _result(future: Any, limit: Limit) -> Any:
         try:
             return future.result(timeout=POLL)
         except TimeoutError:
-            pass
+            if future.done():  # it is the worker's own
+                raise
 
 
 def _ship(backend: Any, shipment: Shipment, again: bool) -> list[Any]:

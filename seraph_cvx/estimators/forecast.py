@@ -25,9 +25,7 @@ LONG = 30.0
 """Seconds; a fit that is expected to take longer is announced."""
 
 
-def expected_seconds(
-    pairs: PairSet, only_labeled: bool = False, unlabeled_pairs: int | None = None
-) -> float:
+def expected_seconds(pairs: PairSet, only_labeled: bool, unlabeled_pairs: int | None) -> float:
     """Estimate the seconds of a fit by one thread: they grow like n^2 and m^3."""
     m, k = min(pairs.n_features, pairs.n_points), min(pairs.n_features, pairs.n_points, SMALL)
     trial, clock = np.diag(np.arange(1.0, k + 1.0)), time.perf_counter()
@@ -56,13 +54,8 @@ def duration(seconds: float) -> str:
 
 
 def forecast(pairs: PairSet, only_labeled: bool, unlabeled_pairs: int | None) -> str:
-    """Say how long a fit will take and what would shorten it; empty where it is short."""
+    """How long a fit will take, in words; empty where it is short, or not of this machine."""
     if pairs.device_array is not None:
         return ""
     seconds = expected_seconds(pairs, only_labeled, unlabeled_pairs)
-    if seconds <= LONG:
-        return ""
-    return (
-        f"[SERAPH] about {duration(seconds)}, by a trial on a few points; shorter by "
-        "unlabeled_pairs=10**6, n_jobs=-1, a larger tol, or X as an array on a GPU"
-    )
+    return duration(seconds) if seconds > LONG else ""

@@ -47,10 +47,13 @@ class FitWatch:
         limit.is_interrupted = self.limit.is_interrupted
         self.limit, self.is_attached = limit, True
 
-    def announce(self, text: str) -> None:
-        """Show a line before the fit begins, if there is any."""
-        if text and self.line is not None:
-            self.line.tell(text)
+    def announce(self, time_needed: str) -> None:
+        """Show how long the fit will take and what would shorten it, if it takes long."""
+        if time_needed and self.line is not None:
+            self.line.tell(
+                f"[SERAPH] about {time_needed}, by a trial on a few points; shorter by "
+                "unlabeled_pairs=10**6, n_jobs=-1, a larger tol, or X as an array on a GPU"
+            )
 
     def iteration(self, done: Iteration, metric: FloatArray) -> bool:
         """Show an iteration and hand it to the callback; whether the fit should end."""
@@ -97,7 +100,6 @@ class FitWatch:
         finally:
             if self.timer is not None:
                 self.timer.cancel()
-            self.limit.is_interrupted = self.limit.is_noticed = False
             signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
     def _interrupt(self, *_: Any) -> None:
@@ -135,8 +137,11 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
         )
     line = ProgressLine() if verbose else None
     watch = FitWatch(line, callback, on_interrupt == "keep")
-    with line or nullcontext(), watch.handling_ctrl_c():
-        yield watch
+    try:
+        with line or nullcontext(), watch.handling_ctrl_c():
+            yield watch
+    finally:
+        watch.limit.is_interrupted = watch.limit.is_noticed = False
 
 
 def _is_main_thread() -> bool:

@@ -19,7 +19,7 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..solvers.newton import FactorSearch, Watch, leading_factor
+from ..solvers.newton import FactorSearch, Watch, keeping_factor, leading_factor
 from ..solvers.solution import Status
 
 MOST_RETRIES = 4
@@ -114,32 +114,36 @@ def descend_directly(
                 f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
                 '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
             )
-    m, basis = m_step.pairs.n_features, m_step.basis
+    m = m_step.pairs.n_features
     A = _unit_of_metrics(m_step.pairs.points) * np.eye(m) if start is None else start
     A = check_metric(A, m, "start")
-    L, values, stationarity = leading_factor(m_step, A), list[float](), np.inf
-    program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
-    search = FactorSearch(program, tol, max_iter, deadline, watch)
+    factor, values, stationarity, is_stopped, n_steps = None, list[float](), np.inf, False, 0
     try:
-        with m_step.limit.until(deadline), one_blas_thread():
+        with m_step.limit.until(deadline), one_blas_thread(), keeping_factor(m_step.basis):
+            L = leading_factor(m_step, A)
+            program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
+            search = FactorSearch(program, tol, max_iter, deadline, watch)
             values.append(SemiSupervisedObjective(m_step).value(A))
             for _ in range(1 + MOST_RETRIES):
                 points = search.points(L)
                 current = next(points)
                 for current in points:
                     values.append(current.value)
-                L, stationarity = current.L, _stationarity(current)
+                # a direction in which no two points differ is left out
+                L, factor = current.L, m_step.basis.matrix @ current.L
+                is_stopped, n_steps = search.is_stopped, search.steps
+                stationarity = _stationarity(current)
                 if stationarity <= tol or search.is_over:
                     break
                 search.tol *= 0.1
     except OutOfTime as error:
-        L = L if error.factor is None else error.factor
-        search.is_stopped, stationarity = m_step.limit.is_interrupted, np.inf
-    F = basis.matrix @ L  # a direction in which no two points differ is left out
-    metric = symmetrize(F @ F.T)
+        is_stopped, stationarity = m_step.limit.is_interrupted, np.inf
+        factor = factor if error.factor is None else error.factor
+    metric = A if factor is None else symmetrize(factor @ factor.T)
     status, message, steps = Status.STATIONARY, "", max(len(values) - 1, 0)
     if not stationarity <= tol:
-        status, cure = _why_over(search)
+        is_late = time.perf_counter() >= deadline
+        status, cure = _why_over(is_stopped, is_late, n_steps >= max_iter)
         message = (
             f"Stopped after {steps} steps at stationarity {stationarity:.2g}, asked for "
             f"{tol:.2g}: {cure}."
@@ -170,12 +174,12 @@ def _unit_of_metrics(points: FloatArray) -> float:
     return 1.0 / float(np.mean(np.var(points[:, varies], axis=0))) if np.any(varies) else 1.0
 
 
-def _why_over(search: FactorSearch) -> tuple[Status, str]:
+def _why_over(is_stopped: bool, is_late: bool, has_all_steps: bool) -> tuple[Status, str]:
     """Why a search ended before it was at a stationary point, and the remedy."""
-    if search.is_stopped:
+    if is_stopped:
         return Status.INTERRUPTED, "it was stopped from outside"
-    if time.perf_counter() >= search.deadline:
+    if is_late:
         return Status.TIME_LIMIT, "the time was up, so raise time_limit or tol"
-    if search.steps >= search.max_steps:
+    if has_all_steps:
         return Status.ITERATION_LIMIT, "raise max_iter or tol"
     return Status.ITERATION_LIMIT, "rounding hides the rest, so raise tol"

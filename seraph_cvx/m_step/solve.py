@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,16 +134,16 @@ class MStepSolver:
     ) -> MStepSolution:
         from ..solvers.first_order import fista, projected_gradient
 
-        solve = partial(fista, start_factor=start_factor)
-        if self.solver != "fista":
-            solve = partial(projected_gradient)
-        if self.solver != "fista" and np.trace(objective.pair_moment) > LARGEST_MOMENT:
+        limit = 20_000 if self.max_iter is None else self.max_iter
+        given = objective, tol, limit, start, self._seconds
+        if self.solver == "fista":
+            return fista(*given, watch=self.watch, start_factor=start_factor)
+        if np.trace(objective.pair_moment) > LARGEST_MOMENT:
             raise ValueError(
                 "projected-gradient works in the units of the features, and their fourth powers "
                 'overflow: divide X by a constant, or use solver="fista", which is free of units.'
             )
-        limit = 20_000 if self.max_iter is None else self.max_iter
-        return solve(objective, tol, limit, start, self._seconds, watch=self.watch)
+        return projected_gradient(*given, watch=self.watch)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
         from ..solvers.first_order import fista

@@ -82,7 +82,7 @@ class PairProgram:
             value, push = self.value_and_gradient(L @ L.T)
             second = partial(self._hessian, L, (push - self.recession) @ L, None)
             return FactorPoint(self, L, value, 2.0 * push @ L, lambda: push, second)
-        keeps = self.sums.n_points <= FINE_POINTS
+        keeps = self._is_listed or self.sums.n_points <= FINE_POINTS
         pairs = self._points.pass_at(L, keep=keeps)
         second = partial(self._hessian, L, pairs.half_gradient, pairs if keeps else None)
         sums = pairs.at_points.total, pairs.at_points.excess, pairs.half_gradient
@@ -150,10 +150,9 @@ class PairProgram:
         if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
             on_gpu: FactorHessian = self._gpu.few.pass_at(L)
             return on_gpu
-        n_points = self._n_rough_points if rough else FINE_POINTS
-        if whole is not None and n_points >= self.sums.n_points:
+        if whole is not None and (not rough or self._n_rough_points >= self.sums.n_points):
             return whole
-        some = self._some_points(n_points).pass_at(L)
+        some = (self._rough_points if rough else self._fine_points).pass_at(L)
         return _SampledHessian(some, _symmetric_solution(L, half_gradient - some.half_gradient))
 
     @property
@@ -161,7 +160,7 @@ class PairProgram:
         """The number of points of which rough second derivatives are; all where few save little."""
         n, m = self.sums.points.shape
         few = max(min(ROUGH_POINTS, n // 3), ROUGH_RATIO * m)
-        return int(few if n >= max(SMALL, 2 * few) else n)
+        return int(few if n >= max(SMALL, 2 * few) and not self._is_listed else n)
 
     @cached_property
     def gpu_pairs(self) -> Any:
@@ -192,15 +191,22 @@ class PairProgram:
         return self._points_of(np.arange(self.sums.n_points))
 
     @cached_property
-    def _samples(self) -> dict[int, _Points]:
-        return {}
+    def _fine_points(self) -> _Points:
+        return self._sample(FINE_POINTS)
 
-    def _some_points(self, n_points: int) -> _Points:
+    @cached_property
+    def _rough_points(self) -> _Points:
+        return self._sample(self._n_rough_points)
+
+    def _sample(self, n_points: int) -> _Points:
         """Some points, each standing for several; all of them where they are few."""
-        if n_points not in self._samples:
-            counts = sample_counts(len(self.sums.labels.members), self.sums.n_points, n_points)
-            self._samples[n_points] = self._points_of(np.flatnonzero(counts), counts)
-        return self._samples[n_points]
+        counts = sample_counts(len(self.sums.labels.members), self.sums.n_points, n_points)
+        return self._points_of(np.flatnonzero(counts), counts)
+
+    @property
+    def _is_listed(self) -> bool:
+        """Whether the pairs that count are given one by one: a sample would lose most of them."""
+        return self.unlabeled_weight == 0.0 and not self.sums.labels.is_complete
 
     def _points_of(self, members: IntArray, counts: FloatArray | None = None) -> _Points:
         """The points with these numbers and their pairs; if mu = 0, of those that have a label."""
@@ -214,7 +220,7 @@ class PairProgram:
             X, labels = X[members], labels.renumbered(number)
             layout = Layout(len(members), labels)
         terms = self._all_terms
-        if self.unlabeled_weight == 0.0 and not labels.is_complete:
+        if self._is_listed:
             listed = labels.listed, len(X), labels.confidence
             return _Points(X, ListedPairs(*listed, LOGISTIC, self.threshold))
         if counts is not None:

@@ -147,6 +147,7 @@ WAYS = {
     "direct": {"algorithm": "direct"},
     "threads": {"n_jobs": 2},
     "sampled": {"unlabeled_pairs": 200_000, "random_state": 0},
+    "sampled, direct": {"unlabeled_pairs": 200_000, "random_state": 0, "algorithm": "direct"},
 }
 
 
