@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..engine.regularizer import Regularizer, spread_along
 from ..model.dual_coordinates import DualCoordinates
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
@@ -22,7 +23,6 @@ from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
 from ..numerics.verified_psd import is_proven_positive_definite
 from ..penalties.penalty import Multiplier
-from ..penalties.regularizer import Regularizer, spread_along
 from .certificate import Certificate, LowerBound, lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
 

@@ -28,6 +28,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from ..engine.distances import Factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.ball_arithmetic import (
     ONE,
@@ -312,7 +313,11 @@ def _soft_labels(objective: MStepObjective, X: arb_mat) -> list[tuple[arb, arb]]
         return [(q, 1 - q) for q in given]
     if objective.previous_metric is None:
         return [(ZERO, ONE)] * len(pairs)
-    gram = X * ball_matrix(objective.previous_metric) * X.transpose()
+    if isinstance(objective.previous_metric, Factor):
+        images = X * ball_matrix(objective.previous_metric.L)
+        gram = images * images.transpose()
+    else:
+        gram = X * ball_matrix(objective.previous_metric) * X.transpose()
     sharpness = arb(1.0 + objective.mu if objective.sharpness is None else objective.sharpness)
     threshold = arb(objective.threshold)
     return [posterior(sharpness * (d - threshold)) for d in _distances(gram, pairs)]

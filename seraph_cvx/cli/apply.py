@@ -109,6 +109,6 @@ def labeled_points(learner: Any, path: Path) -> tuple[FloatArray, Any]:
             f"{path} holds no labeled points to classify by: the fit of {type(learner).__name__} "
             "kept none, or was saved by an earlier version. Run seraph-cvx fit again."
         )
-    if not np.any(learner.metric_):
+    if not np.any(learner.components_):
         raise TableError(f"The metric in {path} is zero: all distances are zero.")
     return learner.labeled_points_ @ learner.components_.T, learner.labels_

@@ -14,7 +14,7 @@ from ..display.result_table import visible
 from ..estimators.evidence import describe_features, leave_one_out
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray
-from ..numerics.psd_cone import factor, numerical_rank
+from ..numerics.psd_cone import numerical_rank
 from ..pairs.data_warnings import WORDS_FOR_UNKNOWN
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
@@ -56,21 +56,21 @@ def report_iteration(step: Iteration, metric: FloatArray) -> None:
 
 def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = None) -> None:
     """Report the ranks, and the 1-NN error on test points or, leaving one out, on labeled ones."""
-    metric, A = seraph.metric_, seraph.m_step_metric_
+    L = seraph.components_
     has_proof = seraph.certificate_ is not None
     say(f"\n{'Which metric is certified' if has_proof else 'The metric'}", style="bold")
-    mixed_rank = None if np.array_equal(metric, A) else numerical_rank(metric)
-    tell("ranks", hang=13, seraph=seraph, rank=numerical_rank(A), mixed_rank=mixed_rank)
-    if not np.any(metric) or len(table.class_names) < 2:
+    mixed_rank = numerical_rank(L @ L.T) if seraph.is_mixed_ else None
+    tell("ranks", hang=13, seraph=seraph, rank=seraph.m_step_rank_, mixed_rank=mixed_rank)
+    if not np.any(L) or len(table.class_names) < 2:
         return
     known = table.y != UNKNOWN
     X, y = table.X[known], table.y[known]
     if sampling is None:
-        result = leave_one_out(X, y, metric)
+        result = leave_one_out(X, y, L)
         if result is not None:
             tell("leave_one_out", result=result)
     else:
-        test, L = sampling.X_test, factor(metric)
+        test = sampling.X_test
         learned = np.mean(nearest_labels(test @ L.T, X @ L.T, y) != sampling.y_test)
         euclidean = np.mean(nearest_labels(test, X, y) != sampling.y_test)
         tell("test_error", n_test=len(test), n=len(y), learned=learned, euclidean=euclidean)
@@ -105,7 +105,7 @@ def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: lis
         from ..plots.points import plot_fit
 
         figure = plot_fit(
-            *(table.X, table.y, factor(seraph.metric_), seraph.history_),
+            *(table.X, table.y, seraph.components_, seraph.history_),
             title=visible(title),
             class_names=[visible(name) for name in table.class_names],
         )

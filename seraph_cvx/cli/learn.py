@@ -302,7 +302,7 @@ def fit(
             write_model(target, model, seraph, table)
             kept.append(f"the metric of iteration {seraph.n_iter_} is in {target}")
             raise KeyboardInterrupt
-        if not np.any(seraph.metric_):
+        if not np.any(seraph.components_):
             status = seraph.status_.value
             fail(f"The status is {status}, but all distances are zero; nothing was written.")
         write_model(target, model, seraph, table)

@@ -255,18 +255,20 @@ def alternation_card(run: Any) -> str:
 def estimator_card(model: Any) -> str:
     """Show status, gap, ranks and J of a fitted estimator."""
     certificate, history = model.certificate_, model.history_
-    metrics = {"A (m_step_metric_)": model.m_step_metric_, "metric_": model.metric_}
+    L, m = model.components_, model.components_.shape[1]
+    ranks = {"rank of A (m_step_metric_)": f"{model.m_step_rank_} of {m}"}
+    if model.n_components is None:
+        ranks["rank of metric_"] = f"{numerical_rank(L @ L.T)} of {m}"
     values: dict[str, Any] = {"relative gap": getattr(certificate, "relative_gap", "")}
     if history:  # (7) alone where that was descended
         last = history[-1]
         values |= {"(7)": f"{last:.6f}"} if isinstance(last, float) else _values_of(last)
-    ranks = {f"rank of {name}": f"{numerical_rank(A)} of {len(A)}" for name, A in metrics.items()}
     words = ["There is no certificate: the fit ended before one was computed."]
     if model.algorithm == "direct":
         words = ["There is no certificate: (7), which was descended, is not convex."]
     if certificate is not None:
         words = [_bounds_in_words(certificate), OF_A]
-    words.append(NOT_MIXED if np.array_equal(*metrics.values()) else MIXED)
+    words.append(MIXED if model.is_mixed_ else NOT_MIXED)
     return card(
         f"{type(model).__name__}, fitted",
         *_status(model.status_),

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import scaled_factor
 from ..numerics.rounding import SECOND_ORDER
 from .layout import Block
 
@@ -23,10 +26,23 @@ UNDERFLOW = 2.0**-960
 """More than all underflows in one distance together."""
 
 
-class Factor(NamedTuple):
-    """The metric LL', by its factor L."""
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The metric LL', by its factor L; NumPy takes it for the (m, m) array, which it makes then."""
 
     L: FloatArray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        matrix = np.asarray(self.L @ self.L.T)
+        return matrix if dtype is None else matrix.astype(dtype)
+
+
+def as_factor(metric: FloatArray | Factor) -> Factor:
+    """A metric by a factor of it, to rounding."""
+    if isinstance(metric, Factor):
+        return metric
+    L = scaled_factor(metric)
+    return Factor(np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)]))
 
 
 @dataclass(frozen=True, eq=False)

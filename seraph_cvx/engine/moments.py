@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 
 from ..numerics.arrays import Array, namespace, to_host
 from ..numerics.checks import FloatArray, read_only
@@ -15,6 +16,7 @@ from ..pairs.data_warnings import clip_far_values
 from .layout import PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
 from .passes import Swept
+from .regularizer import Regularizer
 
 LIKE = 1e-6
 """Features count as being of one scale where no spread is below this share of the largest, and
@@ -30,7 +32,7 @@ class PairMoments:
 
     sums: PairSums
     unlabeled_weight: float  # mu
-    regularizer: FloatArray  # R, of which the null space and the shape matter, not the size
+    regularizer: Regularizer  # R, of which the null space and the shape matter, not the size
 
     @property
     def largest_weight(self) -> float:
@@ -72,25 +74,23 @@ class PairMoments:
         if n_varying >= len(points):  # they span fewer dimensions than that
             return self
         cut = replace(self, sums=self.sums.of_points(points))
-        T = whiten(cut.everything, self.regularizer, cut.along)
+        T = whiten(cut.everything, self._regularizer_matrix, cut.along)
         return cut if T.shape[1] == n_varying else self
 
     @cached_property
     def whitening(self) -> FloatArray:
         """The whitening T, T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
-        typical, Q = self.typical, self.span
-        if Q is None:
-            return read_only(whiten(typical.everything, self.regularizer, typical.along))
-        R = self.regularizer[0, 0] * np.eye(Q.shape[1])
-        return read_only(Q @ whiten(self.in_span, R, lambda D: typical.along(Q @ D)))
+        Q = self.span
+        return read_only(self.core_whitening if Q is None else Q @ self.core_whitening)
 
     @cached_property
-    def unwhitening(self) -> FloatArray:
-        """The matrix T'C that turns a metric A into B = T'C A CT, where A = T B T'."""
+    def core_whitening(self) -> FloatArray:
+        """The whitening T, or t with T = Qt where the pairs have a `span` Q."""
         typical, Q = self.typical, self.span
         if Q is None:
-            return np.asarray(self.whitening.T @ typical.everything)
-        return np.asarray((self.whitening.T @ Q) @ self.in_span @ Q.T)
+            return whiten(typical.everything, self._regularizer_matrix, typical.along)
+        R = self.regularizer.matrix(Q.shape[1])
+        return whiten(self.core_moment, R, lambda D: typical.along(Q @ D))
 
     @cached_property
     def span(self) -> FloatArray | None:
@@ -99,26 +99,30 @@ class PairMoments:
         Nothing need then be done in all m dimensions. Only for R = lambda*I, lambda > 0, which
         weighs all directions that are orthogonal to them alike, and with which no rank is decided.
         They are the features that vary; or, where these are more than the points and of one scale,
-        the differences of the points, if these are clearly independent.
+        the differences of the points, if these are clearly independent or none.
         """
         points, spreads, R = self.sums.points, self.sums.ranges, self.regularizer
+        m = points.shape[1]
         if self.unlabeled_weight == 0.0:
             points = points[self.sums.labels.members]
             spreads = np.ptp(points, axis=0)
         varying = np.flatnonzero(spreads)
-        is_less = 0 < min(len(points) - 1, len(varying)) < len(R)
-        if not is_less or not R[0, 0] > 0.0 or not np.array_equal(R, R[0, 0] * np.eye(len(R))):
+        is_less = 0 < min(len(points) - 1, len(varying)) < m
+        if not is_less or not R.trace_weight > 0.0 or R.manifold_term is not None:
             return None
         if len(points) <= len(varying) and np.min(spreads[varying]) > LIKE * np.max(spreads):
-            Q, triangle = np.linalg.qr((points[1:] - points[0]).T)
-            lengths = np.abs(np.diag(triangle))
-            if np.min(lengths) > LIKE * np.max(lengths):
-                return np.asarray(Q)
-        return None if len(varying) == len(R) else np.eye(len(R))[:, varying]
+            Q, lengths = spanning_directions(points, LIKE)
+            if np.min(lengths) > LIKE:
+                return Q
+        return None if len(varying) == m else np.eye(m)[:, varying]
+
+    @property
+    def core_moment(self) -> FloatArray:
+        """The second moment C of typical points, or Q'CQ where the pairs have a `span` Q."""
+        return self.typical.everything if self.span is None else self._moment_in_span
 
     @cached_property
-    def in_span(self) -> FloatArray:
-        """The second moment Q'CQ of typical points along `span`, for pairs that have one."""
+    def _moment_in_span(self) -> FloatArray:
         return self.typical.along(np.asarray(self.span))
 
     @cached_property
@@ -156,19 +160,14 @@ class PairMoments:
 
         return self._sweep(fourth_power)
 
-    def is_valid_for(self, regularizer: FloatArray) -> bool:
+    def is_valid_for(self, regularizer: Regularizer) -> bool:
         """Whether this whitening is valid for another R.
 
         It depends on R only where some direction has no spread, and then only on its shape.
         """
-        if np.array_equal(regularizer, self.regularizer):
+        if self.regularizer.has_shape_of(regularizer):
             return True
-        if self.whitening.shape[0] == self.whitening.shape[1]:
-            return True
-        mine, other = np.max(np.abs(self.regularizer)), np.max(np.abs(regularizer))
-        if not mine or not other:
-            return bool(mine == other)
-        return bool(np.allclose(self.regularizer / mine, regularizer / other, rtol=0, atol=1e-15))
+        return bool(self.whitening.shape[0] == self.whitening.shape[1])
 
     def along(self, T: FloatArray) -> FloatArray:
         """The second moment in other coordinates, summed in them: T' C T."""
@@ -188,6 +187,10 @@ class PairMoments:
         anywhere = np.zeros((sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
+    @property
+    def _regularizer_matrix(self) -> FloatArray:
+        return self.regularizer.matrix(self.sums.points.shape[1])
+
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
         total = self.sums.over_labeled([identity], terms)[0][0]
@@ -195,6 +198,26 @@ class PairMoments:
             more = self.sums.on_host.over_unlabeled([identity], terms)[0][0]
             total += self.unlabeled_weight * more
         return float(total)
+
+
+def spanning_directions(
+    points: FloatArray, independent: float = LIKE
+) -> tuple[FloatArray, FloatArray]:
+    """Orthonormal directions (m, k) that span the differences of n <= m points, and lengths.
+
+    The lengths are what of each difference the ones before it do not explain, relative to the
+    longest. Where one of them is below `independent`, the order is the best one; then equal points,
+    and others that only rounding tells from dependent ones, add nothing.
+    """
+    differences = (points[1:] - points[0]).T
+    Q, triangle = np.linalg.qr(differences)
+    lengths = np.abs(np.diag(triangle))
+    if not np.min(lengths) > independent * np.max(lengths):
+        Q, triangle, _ = scipy.linalg.qr(differences, mode="economic", pivoting=True)
+        lengths = np.abs(np.diag(triangle))
+        kept = lengths > len(points) * np.finfo(np.float64).eps * lengths[0]
+        Q, lengths = Q[:, kept], lengths[kept]
+    return np.ascontiguousarray(Q), lengths / np.max(lengths, initial=np.finfo(np.float64).tiny)
 
 
 def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
@@ -253,21 +276,24 @@ class WhitenedBasis:
     n_spread: int  # the columns along which pairs differ
 
     @classmethod
-    def of(cls, moments: PairMoments, R: FloatArray, spans_all: bool = False) -> WhitenedBasis:
+    def of(cls, moments: PairMoments, R: Regularizer, spans_all: bool = False) -> WhitenedBasis:
         """Set up the basis for these pairs and this R; with `spans_all` it is square."""
-        T = moments.whitening
+        T, Q = moments.core_whitening, moments.span
+        unwhitening = T.T @ moments.core_moment  # B = T'C A CT, where A = T B T'
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
-        if np.any(R):
-            _, V = np.linalg.eigh(symmetrize(T.T @ (R @ T)))
+        if not R.is_zero():
+            _, V = np.linalg.eigh(symmetrize(T.T @ R.times(T)))
             T = T @ V
-            s = 1.0 / np.sqrt(1.0 + np.maximum(np.sum(T * (R @ T), axis=0), 0.0))
-        Z = T * s
-        inverse = (V.T @ moments.unwhitening) / s[:, None]
-        n_spread = Z.shape[1]
+            s = 1.0 / np.sqrt(1.0 + np.maximum(np.sum(T * R.times(T), axis=0), 0.0))
+        Z, inverse = T * s, (V.T @ unwhitening) / s[:, None]
+        regularizer, n_spread = symmetrize(Z.T @ R.times(Z)), Z.shape[1]
+        if Q is not None:
+            Z, inverse = Q @ Z, inverse @ Q.T
         if spans_all and n_spread < len(Z):
-            Z = complete_basis(Z, R if np.all(np.diag(R) > 0.0) else np.eye(len(R)))
-            inverse = np.asarray(np.linalg.inv(Z))
-        return cls(Z, inverse, symmetrize(Z.T @ (R @ Z)), V, s, n_spread)
+            matrix = R.matrix(len(Z))
+            Z = complete_basis(Z, matrix if np.all(np.diag(matrix) > 0.0) else np.eye(len(Z)))
+            inverse, regularizer = np.asarray(np.linalg.inv(Z)), symmetrize(Z.T @ R.times(Z))
+        return cls(Z, inverse, regularizer, V, s, n_spread)
 
     def from_whitened(self, matrix: FloatArray) -> FloatArray:
         """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""

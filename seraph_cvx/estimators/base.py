@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.distances import Factor, as_factor
 from ..engine.limit import OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Iteration, run_alternation
 from ..m_step.solve import MStepSolver
@@ -17,6 +19,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import to_host
 from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import numerical_rank
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
@@ -162,8 +165,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
 
-    def _minimize(self, pairs: PairSet) -> list[Warning]:
-        """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
+    def _minimize(self, pairs: PairSet) -> tuple[FloatArray, list[Warning]]:
+        """Fit the metric to the pairs; return all its components, and what `fit` should warn of."""
         self.sampling_: SamplingReport | None = None
         with self._watching() as watch:
             first = self._first_m_step(pairs)
@@ -174,14 +177,15 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
                 watch.announce(forecast(pairs, first.mu == 0.0, self.unlabeled_pairs))
             learn = self._descend if self.algorithm == "direct" else self._alternate
-            message = learn(first, watch)
+            found, message = learn(first, watch)
             if watch is not None:
                 watch.end(message, self.status_, self.n_iter_)
-        self._mix(first)
+        self._keep_m_step(found, first.is_wide)
+        L = self._mix(first)
         if not self.status_.reached_tolerance:
-            return [NotCertified(message)]
-        useless = describe_outcome(first, self.metric_)
-        return [UserWarning(useless)] if useless else []
+            return L, [NotCertified(message)]
+        useless = describe_outcome(first, L)
+        return L, [UserWarning(useless)] if useless else []
 
     def _first_m_step(self, pairs: PairSet) -> MStepObjective:
         """Check the parameters, and make the M-step that a fit begins with."""
@@ -210,8 +214,10 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
         return watched(self.verbose, self.callback, self.on_interrupt)
 
-    def _descend(self, first: MStepObjective, watch: FitWatch | None) -> str:
-        """Descend (7) itself; return what was not reached, in words."""
+    def _descend(
+        self, first: MStepObjective, watch: FitWatch | None
+    ) -> tuple[FloatArray | Factor, str]:
+        """Descend (7) itself; return the metric, and what was not reached, in words."""
         from ..fit.direct import descend_directly
 
         direct = descend_directly(
@@ -221,14 +227,15 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             time_limit=self.time_limit,
             watch=None if watch is None else watch.step,
         )
-        self.m_step_metric_, self.n_iter_ = direct.metric, direct.iterations
         self.certificate_: Certificate | None = None
         self.history_: list[Any] = direct.values
-        self.status_ = direct.status
-        return direct.message
+        self.status_, self.n_iter_ = direct.status, direct.iterations
+        return direct.found, direct.message
 
-    def _alternate(self, first: MStepObjective, watch: FitWatch | None) -> str:
-        """Alternate from the first M-step on; return what was not reached, in words."""
+    def _alternate(
+        self, first: MStepObjective, watch: FitWatch | None
+    ) -> tuple[FloatArray | Factor, str]:
+        """Alternate from the first M-step on; return the metric, and what was not reached."""
         solver = MStepSolver(
             self.solver,
             formulation=self.formulation,
@@ -249,11 +256,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             accelerate=self.accelerate,
             time_limit=self.time_limit,
         )
-        if run.metric is None:
+        if run.m_step.found is None:
             raise RuntimeError(run.message)
         certificate, status, message = run.m_step.certificate, run.status, run.message
         if first.pairs.drawn is not None:
-            certificate = self._certify_in_full(run.objective, run.metric, status)
+            certificate = self._certify_in_full(run.objective, np.asarray(run.metric), status)
             gap = np.inf if certificate is None else certificate.relative_gap
             if certificate is None and first.limit.is_interrupted:
                 status = Status.INTERRUPTED
@@ -266,9 +273,9 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
                     f"{self.m_step_tol:.2g}. Draw more pairs for a smaller one, or set m_step_tol "
                     "to what is enough."
                 )
-        self.m_step_metric_, self.n_iter_ = run.metric, len(run.history)
         self.certificate_, self.history_, self.status_ = certificate, run.history, status
-        return message
+        self.n_iter_ = len(run.history)
+        return run.m_step.found, message
 
     def _certify_in_full(
         self, objective: MStepObjective, metric: FloatArray, status: Status
@@ -286,21 +293,57 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         self.sampling_ = report
         return report.certificate
 
-    def _mix(self, first: MStepObjective) -> None:
-        """Keep the learned metric with its share of the reference, and a threshold for it."""
-        A = self.m_step_metric_
-        self._keep_metric(self._chosen_setting.mix_with_reference(A, first))
-        points = first.pairs.points
-        self.threshold_ = matching_threshold(points, A, self.metric_, self.threshold)
+    def _keep_m_step(self, found: FloatArray | Factor, is_wide: bool) -> None:
+        """Keep the metric of the last M-step; its factor, where that is smaller."""
+        for name in ("m_step_metric_", "m_step_factor_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if is_wide:
+            self.m_step_factor_ = as_factor(found).L
+        else:
+            self.m_step_metric_ = np.asarray(found)
 
-    def _keep_evidence(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _mix(self, first: MStepObjective) -> FloatArray:
+        """Keep the learned metric with its share of the reference, and a threshold for it.
+
+        Returns the rows of all components.
+        """
+        F = self.__dict__.get("m_step_factor_")
+        found = self.m_step_metric_ if F is None else Factor(F)
+        mixed = self._chosen_setting.mix_with_reference(found, first)
+        L, points = self._keep_metric(mixed), first.pairs.points
+        self.threshold_ = float(np.sqrt(self.threshold))
+        if mixed is not found:
+            learned = points @ as_factor(found).L
+            self.threshold_ = matching_threshold(learned, points @ L.T, self.threshold)
+        return L
+
+    @property
+    def is_mixed_(self) -> bool:
+        """Whether `metric_` is a mixture: not that of the last M-step, which is certified."""
+        names = ("factor_", "m_step_factor_")
+        if "factor_" not in self.__dict__:
+            names = ("metric_", "m_step_metric_")
+        return not np.array_equal(*(getattr(self, name) for name in names))
+
+    @property
+    def m_step_rank_(self) -> int:
+        """The numerical rank of the metric of the last M-step."""
+        F = self.__dict__.get("m_step_factor_")
+        return numerical_rank(self.m_step_metric_ if F is None else F.T @ F)
+
+    @cached_property
+    def m_step_metric_(self) -> FloatArray:
+        """The metric A of the last M-step; made of `m_step_factor_` where only that is kept."""
+        return self._made_of("m_step_factor_", "m_step_metric_")
+
+    def _keep_evidence(self, pairs: PairSet, y: ArrayLike | None, L: FloatArray) -> None:
         """Keep the labeled points, and what they and the features say about the fit."""
         self.leave_one_out_: LeaveOneOut | None = None
         self.labeled_points_ = self.labels_ = None
         if isinstance(pairs.labels, ClassLabels):
             known, codes = pairs.labels.members, pairs.labels.classes
             self.labeled_points_ = pairs.points[known]
-            self.leave_one_out_ = leave_one_out(self.labeled_points_, codes, self.metric_)
+            self.leave_one_out_ = leave_one_out(self.labeled_points_, codes, L)
             labels = np.ravel(np.asarray(to_host(y)))[known]
             self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
         self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))

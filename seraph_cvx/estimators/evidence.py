@@ -10,9 +10,8 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.psd_cone import factor
 from ..pairs.labeled_pairs import ClassLabels
-from .settings import mean_squared_correlation, resolve_correlation_weight, standardized_columns
+from .settings import mean_squared_correlation, standardized_columns, weight_of_correlation
 
 MOST_JUDGED = 2_000
 """The number of labeled points that are judged at most; of more, so many evenly spaced ones."""
@@ -25,6 +24,9 @@ HEAVY_TAIL = 30.0
 
 COLLINEAR = 0.999
 """Features correlated beyond this say the same."""
+
+MOST_COMPARED = 1_000
+"""The number of features that are compared with each other at most: the first ones."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ class LeaveOneOut:
         )
 
 
-def leave_one_out(points: FloatArray, codes: IntArray, metric: FloatArray) -> LeaveOneOut | None:
-    """Judge a metric by the nearest labeled neighbor of each labeled point.
+def leave_one_out(points: FloatArray, codes: IntArray, L: FloatArray) -> LeaveOneOut | None:
+    """Judge a metric L'L by the nearest labeled neighbor of each labeled point.
 
     None where there is nothing to judge: fewer than two classes, or no two points of one.
     """
@@ -90,9 +92,7 @@ def leave_one_out(points: FloatArray, codes: IntArray, metric: FloatArray) -> Le
     if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
         return None
     rows = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_JUDGED)).astype(np.int64))
-    learned, euclidean = (
-        _misses(points @ L.T, codes, rows) for L in (factor(metric), np.eye(len(metric)))
-    )
+    learned, euclidean = (_misses(Z, codes, rows) for Z in (points @ L.T, points))
     standard_error = float(np.std(learned - euclidean)) / math.sqrt(len(rows))
     return LeaveOneOut(len(rows), float(learned.mean()), float(euclidean.mean()), standard_error)
 
@@ -112,8 +112,8 @@ def _misses(points: FloatArray, codes: IntArray, rows: IntArray) -> FloatArray:
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:
     """Describe what in the features may spoil a metric, each with a remedy; empty if nothing.
 
-    Constant columns, heavy tails, features that say the same, and correlations so strong that the
-    trace penalty follows them; `names` are by default the numbers of the features.
+    Constant columns, heavy tails, features that say the same (of the first 1,000), and correlations
+    so strong that the trace penalty follows them; `names` are by default the features' numbers.
     """
     default = [f"feature {i}" for i in range(points.shape[1])]
     called = np.array(default if names is None else [f"{name!r}" for name in names])
@@ -124,9 +124,10 @@ def describe_features(points: FloatArray, names: Sequence[str] | None = None) ->
     if len(points) >= 4 and np.any(varies):
         standardized, called = standardized_columns(points), called[varies]
         kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
-        correlation = np.abs(np.triu(standardized.T @ standardized, 1))
+        some = standardized[:, :MOST_COMPARED]
+        correlation = np.abs(np.triu(some.T @ some, 1))
         same = called[np.argwhere(correlation > COLLINEAR)]
-        is_strong = resolve_correlation_weight(points, "auto") > 0.0
+        r = mean_squared_correlation(standardized)
         doubts |= {
             "Heavy tails: {}. A few values are most of the variance, so that the other points "
             "look equal: take logarithms, ranks (QuantileTransformer), or clip.": (
@@ -137,7 +138,7 @@ def describe_features(points: FloatArray, names: Sequence[str] | None = None) ->
             ],
             "Strongly correlated: the mean squared correlation of the features is {}. The trace "
             "penalty follows their covariance (correlation_weight), so that small differences "
-            "between them may count.": [f"{mean_squared_correlation(points):.2f}"] * is_strong,
+            "between them may count.": [f"{r:.2f}"] * (weight_of_correlation(r) > 0.0),
         }
     return [
         sentence.format(", ".join(found[:3]) + (f" and {len(found) - 3} more" if found[3:] else ""))
@@ -146,8 +147,8 @@ def describe_features(points: FloatArray, names: Sequence[str] | None = None) ->
     ]
 
 
-def describe_outcome(first: MStepObjective, metric: FloatArray) -> str:
-    """Describe why the metric of a fit from M-step `first` is of no use, and the cure; or empty."""
+def describe_outcome(first: MStepObjective, L: FloatArray) -> str:
+    """Describe why the metric L'L of a fit from `first` is of no use, and the cure; or empty."""
     pairs = first.pairs
     has_classes = isinstance(pairs.labels, ClassLabels)
     nothing_apart = (
@@ -156,7 +157,7 @@ def describe_outcome(first: MStepObjective, metric: FloatArray) -> str:
         "dissimilar pairs."
     )
     are_similar = pairs.n_similar == pairs.n_labeled
-    if np.any(metric):
+    if np.any(L):
         return f"Of doubtful use: {nothing_apart}" if has_classes and are_similar else ""
     if not np.any(pairs.feature_ranges):
         cause = "all points are equal. Give points that differ."

@@ -85,7 +85,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         with one_blas_thread():
-            return self._minimize(self._embed(pairs))
+            return self._minimize(self._embed(pairs))[1]
 
     def _embed(self, pairs: PairSet) -> PairSet:
         """Embed the pairs in kernel PCA coordinates, and keep these for new points."""

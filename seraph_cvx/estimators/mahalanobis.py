@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +20,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..engine.distances import Factor
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
 from ..numerics.checks import FloatArray, check_points, refuse_masked
-from ..numerics.psd_cone import factor
+from ..numerics.psd_cone import factor, principal_rows
 from ..pairs.data_warnings import FarValueWarning, describe_far_values, describe_labels
 from ..pairs.labeled_pairs import label_pairs
 from ..pairs.pair_set import PairSet
@@ -47,7 +49,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Attributes
     ----------
     metric_ : (m, m) array
-        A, positive semidefinite; always the full one.
+        A, positive semidefinite; always the full one. Where A lies in the span of fewer points than
+        features, it is made of `factor_`, F with FF' = A, when it is read.
     components_ : (n_components, m) array
         L with A = L'L (its leading rows).
     threshold_ : float
@@ -56,7 +59,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     n_components: int | None = None
-    metric_: FloatArray
+    factor_: FloatArray
     components_: FloatArray
     threshold_: float
     n_features_in_: int
@@ -224,9 +227,28 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if self.n_components is not None and not 1 <= self.n_components <= most:
             raise ValueError(f"n_components={self.n_components} must be between 1 and {most}.")
 
-    def _keep_metric(self, metric: FloatArray) -> None:
-        self.metric_ = metric
-        self.components_ = factor(metric, self.n_components)
+    @cached_property
+    def metric_(self) -> FloatArray:
+        """The metric A; made of `factor_` when it is read, where only that is kept."""
+        return self._made_of("factor_", "metric_")
+
+    def _made_of(self, factor: str, name: str) -> FloatArray:
+        """The matrix of a factor that is kept instead of it."""
+        F = self.__dict__.get(factor)
+        if F is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return np.asarray(F @ F.T)
+
+    def _keep_metric(self, metric: FloatArray | Factor) -> FloatArray:
+        """Keep the metric, or its factor, and its components; return all of these."""
+        for name in ("metric_", "factor_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if isinstance(metric, Factor):
+            self.factor_, L = metric.L, principal_rows(metric.L)
+        else:
+            self.metric_, L = metric, factor(metric)
+        self.components_ = np.ascontiguousarray(L[: self.n_components])
+        return L
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The points in the coordinates of the metric: the features themselves."""

@@ -100,7 +100,7 @@ class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc
             supervised, left_out = supervise_pairs(P, y, confidence, more)
             if left_out:
                 warnings.warn(left_out, stacklevel=2)
-            not_reached = self._minimize(supervised)
+            _, not_reached = self._minimize(supervised)
             self.classes_ = np.array([-1, 1])
         for warning in not_reached:
             warnings.warn(warning, stacklevel=2)

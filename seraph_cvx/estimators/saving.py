@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,9 @@ from .plain_file import (
 )
 
 FORMAT = "seraph_cvx model"
-FORMAT_VERSION = 2
-"""Of a pipeline. A model alone is written as version 1, which earlier releases read too."""
+FORMAT_VERSION = 3
+"""Of a model that has the factor of a metric instead of the matrix. What earlier releases read too
+is written in their version: 2 for a pipeline, 1 for a model alone."""
 
 PACKAGE = "seraph_cvx"
 
@@ -62,6 +64,7 @@ LEARNED = re.compile("[a-z][a-z0-9_]*_|_row_means|_mean")
 SHAPES = {
     **{"axes_": "nr", "training_points_": "nm", "_row_means": "n"},
     **{"metric_": "rr", "components_": "kr", "labels_": "l", "labeled_points_": "lm"},
+    **{"factor_": "mf", "m_step_factor_": "mg"},
     **{"feature_names_in_": "m", "mean_": "m", "scale_": "m", "var_": "m", "min_": "m"},
     **{"data_min_": "m", "data_max_": "m", "data_range_": "m", "max_abs_": "m"},
     **{"center_": "m", "statistics_": "m"},
@@ -113,11 +116,13 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """
     arrays: Arrays = {}
     is_pipeline = isinstance(model, Pipeline)
+    record = _describe_pipeline(model, arrays) if is_pipeline else _describe(model, "", arrays)
+    has_factor = any(name.rpartition(".")[2] == "factor_" for name in arrays)
     header = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION if is_pipeline else 1,
+        "format_version": FORMAT_VERSION if has_factor else 1 + is_pipeline,
         "package_version": import_module(PACKAGE).__version__,
-        **(_describe_pipeline(model, arrays) if is_pipeline else _describe(model, "", arrays)),
+        **record,
     }
     write_plain_file(path, header, arrays)
 
@@ -197,6 +202,9 @@ def _describe(
     parameters = model.get_params(deep=False)
     learned = {key: value for key, value in vars(model).items() if key not in parameters}
     learned.pop("_sklearn_output_config", None)
+    for of_factor, matrix in (("factor_", "metric_"), ("m_step_factor_", "m_step_metric_")):
+        if of_factor in learned:  # the matrix may have been made of it since
+            learned.pop(matrix, None)
     parameters.pop("callback", None)  # it belongs to the fit that is over, not to what was learned
     inner = learned.pop("best_estimator_", None)
     if name == "SimpleImputer":  # the rest follows from these; of a constant they are objects
@@ -242,7 +250,8 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
     parameters = {key: unpack(value, arrays) for key, value in record["parameters"].items()}
     model = cls(**parameters)
     for key in record["attributes"]:
-        if not LEARNED.fullmatch(key) or hasattr(cls, key):
+        is_method = hasattr(cls, key) and not isinstance(getattr(cls, key), cached_property)
+        if not LEARNED.fullmatch(key) or is_method:
             refuse(f"{name} learns no attribute {key!r}")
     learned = {key: unpack(value, arrays) for key, value in record["attributes"].items()}
     if name == "SERAPHCV":
@@ -250,7 +259,9 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
     _check_shapes(f"this {name}", learned)
     if classes is MODELS:
         _check_attributes(str(name), learned)
-        check_metric(learned["metric_"], len(learned["metric_"]), f"the metric_ of this {name}")
+        if "metric_" in learned:
+            metric = learned["metric_"]
+            check_metric(metric, len(metric), f"the metric_ of this {name}")
     elif name == "SimpleImputer":  # the statistics of one row are that row
         model.fit(learned.pop("statistics_")[None])
     vars(model).update(learned)
@@ -279,7 +290,7 @@ def _check_shapes(owner: str, learned: dict[str, Any]) -> None:
 
 def _check_attributes(name: str, learned: dict[str, Any]) -> None:
     """Check that what a model learned is all there, of its type and finite."""
-    required = {"metric_", "components_"}
+    required = {"factor_" if "factor_" in learned else "metric_", "components_"}
     if MODELS[name] != "seraph_cvx.baselines":
         required |= TYPES.keys()
     if name == "KernelSERAPH":

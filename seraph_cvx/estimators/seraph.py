@@ -132,9 +132,17 @@ class SERAPH(BaseSERAPH):
     Attributes
     ----------
     metric_ : (m, m) array
-        The metric of all distances, positive semidefinite; always the full one.
+        The metric of all distances, positive semidefinite; always the full one. With more features
+        than points, and no penalty but the trace, it lies in the span of the points, and so does
+        the reference in it: off the span all points of the fit are equally far from a new one. Then
+        `factor_`, F with FF' = metric_, is kept instead, and the matrix is made when it is read,
+        which `components_`, distances, predictions and saving never do.
     m_step_metric_ : (m, m) array
-        A of the last M-step, before the identity's share.
+        A of the last M-step, before the identity's share; of `m_step_factor_` likewise.
+    is_mixed_ : bool
+        Whether `metric_` is another matrix than `m_step_metric_`, which the certificate is of.
+    m_step_rank_ : int
+        The numerical rank of `m_step_metric_`.
     components_ : (n_components, m) array
         L with L'L = metric_ (its leading rows).
     certificate_ : Certificate or None
@@ -186,6 +194,6 @@ class SERAPH(BaseSERAPH):
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         with one_blas_thread():
-            not_reached = self._minimize(pairs)
-            self._keep_evidence(pairs, y)
+            L, not_reached = self._minimize(pairs)
+            self._keep_evidence(pairs, y, L)
         return not_reached

@@ -46,10 +46,10 @@ SHARED_PARAMETERS = tuple(
 """The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
-    *("metric_", "components_", "threshold_", "certificate_", "history_", "n_iter_", "status_"),
-    *("sampling_", "leave_one_out_", "data_notes_"),
+    *("metric_", "factor_", "components_", "threshold_", "certificate_", "history_", "n_iter_"),
+    *("status_", "sampling_", "leave_one_out_", "data_notes_"),
 )
-"""The attributes that are copied from the chosen SERAPH."""
+"""The attributes that are copied from the chosen SERAPH, where it has them."""
 
 ROUNDING = 1e-12
 """Mean scores that differ by no more are equal."""
@@ -223,8 +223,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         for name in vars(self).keys() & {"n_features_in_", "feature_names_in_"}:
             setattr(best, name, getattr(self, name))
         not_reached = best._learn(pairs, labels)
-        for name in LEARNED:
-            setattr(self, name, getattr(best, name))
+        self.__dict__.update({key: vars(best)[key] for key in LEARNED if key in vars(best)})
         return not_reached
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:

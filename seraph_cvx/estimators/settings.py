@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from ..engine.distances import Factor
 from ..engine.layout import PairBatch, PairTerms
+from ..engine.moments import spanning_directions
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import Array, to_device_of
 from ..numerics.checks import FloatArray, IntArray, check_number
-from ..numerics.psd_cone import shrink, symmetrize
+from ..numerics.psd_cone import factor, shrink, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 
@@ -100,34 +102,50 @@ class Setting(NamedTuple):
             penalties=penalties,
         )
 
-    def mix_with_reference(self, A: FloatArray, first: MStepObjective) -> FloatArray:
-        """Mix the metric of a fit from M-step `first` with B: (1 - alpha) A + alpha c B."""
+    def mix_with_reference(
+        self, found: FloatArray | Factor, first: MStepObjective
+    ) -> FloatArray | Factor:
+        """Mix the metric A of a fit from M-step `first` with B: (1 - alpha) A + alpha c B.
+
+        An A given by its factor lies in the span of the points, and so do B and the mixture.
+        """
         if self.reference not in REFERENCES:
             raise ValueError(
                 f"reference={self.reference!r} is not known: use one of {', '.join(REFERENCES)}."
             )
         if not self.identity_share:
-            return A
+            return found
         pairs, share = first.pairs, self.identity_share
         if share == "auto":
-            share = doubt_about_labels(first, A)
+            share = doubt_about_labels(first, found)
         if isinstance(share, str):
             raise ValueError(f'identity_share={share!r}: give a number in [0, 1] or "auto".')
         centered = pairs.points - pairs.points.mean(axis=0)
-        moment = centered.T @ centered
-        if self.reference == "identity":
-            return shrink(A, share, moment)
-        n_varying = int(np.count_nonzero(pairs.feature_ranges))
-        B = within_metric(
-            first.similar_matrix,
-            pairs.n_independent_similar,
-            trace_shape(pairs.points, self.correlation_weight),
-            spread=2.0 * pairs.similar_total * float(np.trace(moment)) / pairs.n_points,
-            n_directions=min(pairs.n_points - 1, n_varying),
-        )
-        if not np.any(A - np.diag(np.diag(A))):  # weights of the features stay such
-            B = np.diag(np.diag(B))
-        return shrink(A, share, moment, toward=B)
+        span = None
+        if isinstance(found, Factor):
+            span = first.moments.span if first.mu > 0.0 else None
+            span = spanning_directions(pairs.points)[0] if span is None else span
+            A, similar = np.asarray(Factor(span.T @ found.L)), first.moments.similar_along(span)
+            centered = centered @ span
+        else:
+            A, similar = found, first.similar_matrix
+        moment, B = centered.T @ centered, None
+        if self.reference == "within":
+            shape = trace_shape(pairs.points, self.correlation_weight) if span is None else None
+            n_varying = int(np.count_nonzero(pairs.feature_ranges))
+            B = within_metric(
+                similar,
+                pairs.n_independent_similar,
+                shape,
+                spread=2.0 * pairs.similar_total * float(np.trace(moment)) / pairs.n_points,
+                n_directions=min(pairs.n_points - 1, n_varying),
+            )
+            if span is None and not np.any(A - np.diag(np.diag(A))):
+                B = np.diag(np.diag(B))  # weights of the features stay such
+        mixed = shrink(A, share, moment, toward=B)
+        if np.array_equal(mixed, A):
+            return found
+        return mixed if span is None else Factor(span @ factor(mixed).T)
 
 
 PAPER_SETTINGS = {
@@ -149,7 +167,7 @@ def find_setting(name: str) -> Setting:
     return PAPER_SETTINGS[name]
 
 
-def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
+def doubt_about_labels(objective: MStepObjective, A: FloatArray | Factor) -> float:
     """How little A tells similar from dissimilar labeled pairs: 1 less Youden's index, in [0, 1].
 
     The mean of p(-1) of (8) over S plus that of p(+1) over D: 0 where A is sure of every label and
@@ -209,15 +227,18 @@ def standardized_columns(points: FloatArray) -> FloatArray:
     return np.asarray(centered / np.where(lengths > 0.0, lengths, 1.0))
 
 
-def mean_squared_correlation(points: FloatArray) -> float:
-    """The mean of the squared correlations of all pairs of features; constant ones are left out."""
-    if len(points) < 3:
+def mean_squared_correlation(S: FloatArray) -> float:
+    """The mean of the squared correlations of all pairs of features, of standardized columns."""
+    n, m = S.shape
+    if n < 3 or m < 2:
         return 0.0
-    standardized = standardized_columns(points)
-    m = standardized.shape[1]
-    if m < 2:
-        return 0.0
-    return float((np.sum(np.square(standardized.T @ standardized)) - m) / (m * (m - 1)))
+    gram = S.T @ S if m <= n else S @ S.T  # of the same sum of squares
+    return float((np.sum(np.square(gram)) - m) / (m * (m - 1)))
+
+
+def weight_of_correlation(r: float) -> float:
+    """The w of "auto" for features of mean squared correlation r."""
+    return min(LARGEST_CORRELATION_WEIGHT, max(0.0, 3.0 * r - 2.0))
 
 
 def resolve_correlation_weight(points: FloatArray, weight: float | str) -> float:
@@ -226,8 +247,7 @@ def resolve_correlation_weight(points: FloatArray, weight: float | str) -> float
     r is the mean squared correlation of the features: up to 2/3 nothing is changed.
     """
     if weight == "auto":
-        excess = 3.0 * mean_squared_correlation(points) - 2.0
-        return min(LARGEST_CORRELATION_WEIGHT, max(0.0, excess))
+        return weight_of_correlation(mean_squared_correlation(standardized_columns(points)))
     if isinstance(weight, str) or not 0.0 <= weight < 1.0:
         raise ValueError(
             f'correlation_weight={weight!r} is out of range: give a number in [0, 1) or "auto".'
@@ -273,24 +293,25 @@ def within_metric(
     return symmetrize(inverse)
 
 
-def matching_threshold(
-    points: FloatArray, learned: FloatArray, mixed: FloatArray, squared_threshold: float
-) -> float:
+def matching_threshold(learned: FloatArray, mixed: FloatArray, squared_threshold: float) -> float:
     """The distance of a mixed metric within which as many pairs are as the learned A calls near.
+
+    Both are given by the points as they transform them.
 
     A calls those near whose squared distance is at most eta. By the mixed metric most pairs of one
     class are further apart. On new points (three samplings of six data sets) it classifies 64.7 %
     of the pairs correctly at sqrt(eta), A 68.7 %, and the mixed one at this distance 69.2 %.
     """
-    if np.array_equal(learned, mixed):
-        return float(np.sqrt(squared_threshold))
-    i, j = _sample_pairs(len(points))
-    V = points[i] - points[j]
-    by_learned, by_mixed = (np.einsum("ki,ki->k", V @ A, V) for A in (learned, mixed))
-    n_near = int(np.count_nonzero(by_learned <= squared_threshold))
-    distances = np.sqrt(np.maximum(np.sort(by_mixed), 0.0))
+    i, j = _sample_pairs(len(learned))
+    n_near = int(np.count_nonzero(squared_lengths(learned[i] - learned[j]) <= squared_threshold))
+    distances = np.sqrt(np.sort(squared_lengths(mixed[i] - mixed[j])))
     ends = np.concatenate([[0.0], distances, distances[-1:]])
     return float(ends[n_near] + ends[n_near + 1]) / 2.0
+
+
+def squared_lengths(vectors: FloatArray) -> FloatArray:
+    """The squared length of each row."""
+    return np.asarray(np.einsum("ki,ki->k", vectors, vectors))
 
 
 def _sample_pairs(n_points: int) -> tuple[IntArray, IntArray]:

@@ -16,6 +16,7 @@ import numpy as np
 from ..display.progress_line import ProgressLine
 from ..engine.limit import Limit, OutOfTime
 from ..fit.alternation import Iteration
+from ..fit.steps import Step
 from ..numerics.checks import FloatArray
 from ..solvers.solution import Status
 
@@ -55,7 +56,7 @@ class FitWatch:
                 "unlabeled_pairs=10**6, n_jobs=-1, a larger tol, or X as an array on a GPU"
             )
 
-    def iteration(self, done: Iteration, metric: FloatArray) -> bool:
+    def iteration(self, done: Iteration, step: Step) -> bool:
         """Show an iteration and hand it to the callback; whether the fit should end."""
         self.number = done.number + 1
         if self.line is not None:
@@ -66,7 +67,7 @@ class FitWatch:
             )
         wants_stop: object = False
         try:
-            wants_stop = self.callback is not None and self.callback(done, metric)
+            wants_stop = self.callback is not None and self.callback(done, step.matrix)
         except KeyboardInterrupt:
             self._interrupt()
         return bool(wants_stop) or self.limit.is_interrupted

@@ -129,7 +129,7 @@ def pair_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
     heat = posterior_similar(_scores(v, half_step.metric, objective.threshold))
     labels = np.zeros_like(heat)
     if objective.previous_metric is not None:
-        s = _scores(v, objective.previous_metric, objective.threshold)
+        s = _scores(v, np.asarray(objective.previous_metric), objective.threshold)
         labels = soft_label(s, objective.soft_labeling.sharpness)
     known = (y >= 0)[:, None] & (y >= 0)[None, :]
     labels = np.where(known, y[:, None] == y[None, :], labels)

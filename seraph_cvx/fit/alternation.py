@@ -19,12 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.distances import Factor
 from ..engine.limit import OutOfTime
+from ..engine.moments import spanning_directions
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
@@ -111,12 +113,16 @@ class Alternation:
         Why the run ended: by which tolerance or limit.
     """
 
-    metric: FloatArray | None
     history: list[Iteration]
     status: Status
     m_step: MStepSolution
     objective: MStepObjective
     message: str = ""
+
+    @property
+    def metric(self) -> FloatArray | None:
+        """The metric of the last M-step that succeeded."""
+        return self.m_step.metric
 
     def _repr_html_(self) -> str:
         from ..display.cards import alternation_card
@@ -223,7 +229,7 @@ def alternate(
         tol=tol,
         m_step_tol=m_step_tol,
         max_iter=max_iter,
-        callback=callback,
+        callback=None if callback is None else lambda done, step: callback(done, step.matrix),
         accelerate=accelerate,
         time_limit=time_limit,
         checkpoint=checkpoint,
@@ -242,14 +248,15 @@ def run_alternation(
     tol: float = 1e-6,
     m_step_tol: float = 1e-8,
     max_iter: int = 500,
-    callback: Callable[[Iteration, FloatArray], object] | None = None,
+    callback: Callable[[Iteration, Step], object] | None = None,
     accelerate: bool = True,
     time_limit: float | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Alternation:
     """Alternate from the M-step `objective` on; the result says what was not reached.
 
-    The parameters are those of :func:`alternate`, which warns of that.
+    The parameters are those of :func:`alternate`, which warns of that; `callback` is given the
+    step, whose metric is made when it is read.
     """
     tol = check_number(tol, "tol", 0.0, strict=True)
     m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
@@ -266,7 +273,8 @@ def run_alternation(
     may_be_loose = solver.never_ascends and max_iter > 1
     schedule = _Schedule(tol, m_step_tol, max_iter, looseness * may_be_loose, may_be_loose)
     history: list[Iteration] = []
-    metric, resume, kept = objective.previous_metric, None, None
+    given, resume, kept = objective.previous_metric, None, None
+    metric = None if given is None else np.asarray(given)
     if checkpoint is not None:
         from .checkpoint import Checkpoint
 
@@ -306,9 +314,7 @@ def run_alternation(
                 value, paper_objective = step.value, step.paper_value
                 if np.isnan(value):
                     with one_blas_thread():
-                        value, paper_objective = descent_values(
-                            step.objective, np.asarray(step.metric)
-                        )
+                        value, paper_objective = descent_values(step.objective, step.matrix)
                 if schedule.has_risen(value):
                     status = Status.TIME_LIMIT if is_late else Status.INACCURATE
                     break
@@ -318,7 +324,7 @@ def run_alternation(
                 )
                 logger.debug("%s", history[-1])
                 last_valid, clock = step, now
-                wants_stop = callback is not None and callback(history[-1], np.asarray(step.metric))
+                wants_stop = callback is not None and callback(history[-1], step)
                 has_converged = schedule.record_and_check_convergence(
                     value, step.solution, len(history)
                 )
@@ -340,16 +346,21 @@ def run_alternation(
         status = Status.INTERRUPTED if limit.is_interrupted else Status.TIME_LIMIT
         if not history:
             factor = _first_factor(objective) if error.factor is None else error.factor
-            last_valid = Step(StepKind.M_STEP, objective, None, factor=factor)
+            last_valid = Step(StepKind.M_STEP, objective, Factor(factor))
     with limit.granted(SECONDS_TO_FINISH if status in _CURES else np.inf):
         return _finish(history, status, last_m_step, last_valid, schedule)
 
 
 def _first_factor(objective: MStepObjective) -> FloatArray:
-    """A multiple of the identity, by which squared distances are 1 + eta on average; no pass."""
-    spread = 2.0 * float(np.sum(np.var(objective.pairs.points, axis=0)))
+    """A multiple of the identity, by which squared distances are 1 + eta on average; no pass.
+
+    On the span of the points alone, where these are fewer than the features.
+    """
+    points = objective.pairs.points
+    spread = 2.0 * float(np.sum(np.var(points, axis=0)))
     size = np.sqrt((1.0 + objective.threshold) / spread) if 0.0 < spread < np.inf else 1.0
-    return np.asarray(size * np.eye(objective.pairs.n_features))
+    axes = spanning_directions(points)[0] if objective.is_wide else np.eye(points.shape[1])
+    return np.asarray(size * axes)
 
 
 @dataclass
@@ -420,7 +431,7 @@ def _finish(
     """The metric of the last valid step and its M-step; `last` is the last M-step tried."""
     objective, solution, tried = valid.objective, valid.solution, last.solution
     if solution is None and not valid.has_failed:  # it ended within the descent on J
-        objective = objective.with_soft_labels_of(np.asarray(valid.metric))
+        objective = objective.with_soft_labels_of(cast(Factor, valid.found))
         solution = certified_as_it_is(objective, valid, schedule.m_step_tol)
         tried = solution
     if solution is None or tried is None:
@@ -441,5 +452,4 @@ def _finish(
             f"({reached}). "
         )
         message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."
-    metric = None if valid.has_failed else valid.metric
-    return Alternation(metric, history, status, solution, objective, message)
+    return Alternation(history, status, solution, objective, message)

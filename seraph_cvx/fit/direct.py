@@ -6,17 +6,20 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.distances import Factor, as_factor
 from ..engine.limit import OutOfTime
+from ..engine.moments import spanning_directions
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint
-from ..model.programs import SemiSupervisedObjective, paper_program, with_smooth_penalties
+from ..model.programs import paper_program, with_smooth_penalties
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import check_metric, symmetrize
+from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.newton import FactorSearch, Watch, keeping_factor, leading_factor
@@ -39,7 +42,7 @@ class DirectSolution:
     (7) at the start and after each step, as computed: it may rise by the rounding of its sum.
     """
 
-    metric: FloatArray
+    found: FloatArray | Factor  # what `metric` is made of when it is read
     value: float
     stationarity: float
     status: Status
@@ -47,6 +50,11 @@ class DirectSolution:
     seconds: float
     values: list[float]
     message: str = ""
+
+    @cached_property
+    def metric(self) -> FloatArray:
+        """The metric as a matrix."""
+        return np.asarray(self.found)
 
     def warn_unless_stationary(self, stacklevel: int = 1) -> None:
         """Issue a :class:`~seraph_cvx.NotCertified` warning unless the status is stationary.
@@ -114,23 +122,26 @@ def descend_directly(
                 f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
                 '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
             )
-    m = m_step.pairs.n_features
-    A = _unit_of_metrics(m_step.pairs.points) * np.eye(m) if start is None else start
-    A = check_metric(A, m, "start")
-    factor, values, stationarity, is_stopped, n_steps = None, list[float](), np.inf, False, 0
+    points = m_step.pairs.points
+    if start is None:
+        axes = spanning_directions(points)[0] if m_step.is_wide else np.eye(points.shape[1])
+        found = Factor(np.sqrt(_unit_of_metrics(points)) * axes)
+    else:
+        found = as_factor(check_metric(start, points.shape[1], "start"))
+    values, stationarity, is_stopped, n_steps = list[float](), np.inf, False, 0
     try:
         with m_step.limit.until(deadline), one_blas_thread(), keeping_factor(m_step.basis):
-            L = leading_factor(m_step, A)
+            L = leading_factor(m_step, found)
             program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
             search = FactorSearch(program, tol, max_iter, deadline, watch)
-            values.append(SemiSupervisedObjective(m_step).value(A))
             for _ in range(1 + MOST_RETRIES):
-                points = search.points(L)
-                current = next(points)
-                for current in points:
+                steps = search.points(L)
+                current = next(steps)
+                values = values or [current.value]
+                for current in steps:
                     values.append(current.value)
                 # a direction in which no two points differ is left out
-                L, factor = current.L, m_step.basis.matrix @ current.L
+                L, found = current.L, Factor(m_step.basis.matrix @ current.L)
                 is_stopped, n_steps = search.is_stopped, search.steps
                 stationarity = _stationarity(current)
                 if stationarity <= tol or search.is_over:
@@ -138,22 +149,21 @@ def descend_directly(
                 search.tol *= 0.1
     except OutOfTime as error:
         is_stopped, stationarity = m_step.limit.is_interrupted, np.inf
-        factor = factor if error.factor is None else error.factor
-    metric = A if factor is None else symmetrize(factor @ factor.T)
-    status, message, steps = Status.STATIONARY, "", max(len(values) - 1, 0)
+        found = found if error.factor is None else Factor(error.factor)
+    status, message, iterations = Status.STATIONARY, "", max(len(values) - 1, 0)
     if not stationarity <= tol:
         is_late = time.perf_counter() >= deadline
         status, cure = _why_over(is_stopped, is_late, n_steps >= max_iter)
         message = (
-            f"Stopped after {steps} steps at stationarity {stationarity:.2g}, asked for "
+            f"Stopped after {iterations} steps at stationarity {stationarity:.2g}, asked for "
             f"{tol:.2g}: {cure}."
         )
     return DirectSolution(
-        metric=metric,
+        found=found,
         value=values[-1] if values else np.nan,
         stationarity=stationarity,
         status=status,
-        iterations=steps,
+        iterations=iterations,
         seconds=time.perf_counter() - clock,
         values=values,
         message=message,

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from ..certificate.certify import certify_factor
+from ..engine.distances import Factor, as_factor
 from ..engine.limit import OutOfTime
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
@@ -23,7 +24,7 @@ from ..model.pair_program import FactorPoint
 from ..model.programs import descent_program, paper_program, with_smooth_penalties
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import numerical_rank, symmetrize
+from ..numerics.psd_cone import numerical_rank
 from ..solvers.newton import FactorSearch
 from ..solvers.solution import MStepSolution, Status
 
@@ -55,33 +56,40 @@ class Step:
 
     kind: StepKind
     objective: MStepObjective  # the M-step with the soft labels that the step had or made
-    metric_matrix: FloatArray | None  # None after descent steps, which have `factor`
+    found: FloatArray | Factor | None  # the metric; None where an M-step failed
     solution: MStepSolution | None = None  # None for the rough M-step that a descent starts from
     value: float = np.nan  # J, where the step computed it
     paper_value: float = np.nan  # (7), likewise
-    factor: FloatArray | None = None  # L with LL' = metric
     passes: int = 0  # over the pairs, of a descent step or a rough M-step
     descent_state: DescentState | None = None
 
     @cached_property
     def metric(self) -> FloatArray | None:
-        """The metric, made of its factor when it is asked for; None where an M-step failed."""
-        if self.metric_matrix is not None or self.factor is None:
-            return self.metric_matrix
+        """The metric as a matrix, made when it is read; None where an M-step failed."""
         with one_blas_thread():
-            return symmetrize(self.factor @ self.factor.T)
+            return None if self.found is None else np.asarray(self.found)
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The metric of a step that has one."""
+        return np.asarray(self.metric)
 
     @property
     def has_failed(self) -> bool:
         """Whether there is no metric."""
-        return self.metric_matrix is None and self.factor is None
+        return self.found is None
+
+    @property
+    def factor(self) -> FloatArray | None:
+        """The L with LL' = metric, where the step has it."""
+        return self.found.L if isinstance(self.found, Factor) else None
 
     @property
     def rank_and_trace(self) -> tuple[int, float]:
         """The rank and the trace of the metric, by its factor where there is one."""
         if self.factor is not None:
             return self.factor.shape[1], float(np.vdot(self.factor, self.factor))
-        metric = np.asarray(self.metric_matrix)
+        metric = np.asarray(self.found)
         return numerical_rank(metric), float(np.trace(metric))
 
 
@@ -144,16 +152,16 @@ def _accelerated(
         kind = StepKind.M_STEP if resume is None else StepKind.DESCENT
         now = replace(now, kind=kind, passes=passes)
         if solution is not None and solution.certificate is not None:  # the metric as certified
-            factor = solution.certificate.factor
-            now = replace(now, solution=solution, metric_matrix=solution.metric, factor=factor)
+            now = replace(now, solution=solution, found=Factor(solution.certificate.factor))
         yield now
         made = 0 if resume is None else resume.steps
         for now in islice(descent, None if most_descents is None else most_descents - made):
             yield now
-        objective = objective.with_soft_labels_of(np.asarray(now.metric))
-        yield Step(StepKind.E_STEP, objective, now.metric)
-        solution = solver.solve(objective, tolerance(), now.metric, now.factor)
-        if solution.metric is None or solution.certificate is None:
+        found = cast(Factor, now.found)
+        objective = objective.with_soft_labels_of(found)
+        yield Step(StepKind.E_STEP, objective, found)
+        solution = solver.solve(objective, tolerance(), start_factor=found.L)
+        if solution.found is None or solution.certificate is None:
             yield Step(StepKind.M_STEP, objective, None, solution)
             return
         factor, passes, resume = solution.certificate.factor, 0, None
@@ -164,13 +172,14 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
     clock, certificate = time.perf_counter(), None
     try:
         with one_blas_thread():
-            certificate = certify_factor(objective, np.asarray(step.factor), tol)
+            factor = as_factor(cast(Factor, step.found))
+            certificate = certify_factor(objective, factor.L, tol)
     except OutOfTime:
         pass
     is_certified = certificate is not None and certificate.relative_gap <= tol
     seconds = time.perf_counter() - clock
     return MStepSolution(
-        metric=step.metric,
+        found=step.found,
         value=np.inf if certificate is None else certificate.primal_value,
         certificate=certificate,
         status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
@@ -210,10 +219,9 @@ def descent_steps(
             step = Step(
                 StepKind.DESCENT,
                 objective,
-                metric_matrix=None,
+                Factor(L),
                 value=now.value,
                 paper_value=_paper_value(objective, now),
-                factor=L,
                 passes=search.passes - passes,
                 descent_state=DescentState(now.L, search.radius, search.level, steps),
             )

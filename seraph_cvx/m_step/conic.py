@@ -225,12 +225,12 @@ def _grade(
         elif raw is None:
             reason = f"The solver returned no matrix ({solver_status})."
         cure = 'Try solver="fista", another conic solver or the other formulation.'
-        nothing = {"metric": None, "value": np.nan, "certificate": None, "status": Status.FAILED}
+        nothing = {"found": None, "value": np.nan, "certificate": None, "status": Status.FAILED}
         return {**nothing, "message": f"{reason} {cure}"}
     certificate = graded.certificate
     is_certified = certificate.relative_gap <= tol
     return {
-        "metric": graded.metric,
+        "found": graded.metric,
         "value": certificate.primal_value,
         "certificate": certificate,
         "status": Status.CERTIFIED if is_certified else Status.INACCURATE,

@@ -95,11 +95,11 @@ class MStepSolver:
     ) -> MStepSolution:
         """Solve an M-step to a certified relative gap of `tol`, from `start` if the solver can.
 
-        `start_factor` is a factor of `start`, where there is one.
+        `start_factor` is a factor of the metric to start from, instead of `start`.
         """
         _require_objective(objective)
         tol = check_number(tol, "tol", 0.0, strict=True)
-        if start is not None and start_factor is None:
+        if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
         with one_blas_thread():
             if not self.allow_unattained:

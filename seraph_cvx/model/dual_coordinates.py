@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from ..engine.coordinates import Coordinates
 from ..engine.moments import PairMoments, WhitenedBasis
+from ..engine.regularizer import Regularizer
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
 from ..numerics.psd_cone import complete_basis, inverse_factor, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
 from ..numerics.verified_psd import dominating_root
-from ..penalties.regularizer import Regularizer
 
 MOST_NODES = 1_500
 """The matrix of the weights itself is factored up to this many points."""

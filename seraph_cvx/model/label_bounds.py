@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.distances import DistanceBounds
+from ..engine.distances import DistanceBounds, Factor
 from ..engine.layout import PairBatch, PairTerms
 from ..engine.pair_sums import PairSums
 from ..engine.passes import Swept
@@ -91,6 +91,8 @@ class LabelEnclosure:
         matrix = self.source.metric
         if matrix is None:
             return None
+        if isinstance(matrix, Factor):
+            return DistanceBounds(matrix.L, score_slack(*matrix.L.shape))
         if (low_rank := _low_rank_bounds(matrix)) is not None:
             return low_rank
         lengths, worst = entry_bound(matrix)

@@ -11,10 +11,10 @@ from ..engine.coordinates import Coordinates
 from ..engine.moments import PairMoments, WhitenedBasis, sum_similar
 from ..engine.pair_sums import PairSums
 from ..engine.passes import Swept
+from ..engine.regularizer import Regularizer
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
-from ..penalties.regularizer import Regularizer
 from .dual_coordinates import DualCoordinates, dual_coordinates
 from .soft_labels import SoftLabels, SoftLabelSums, sum_soft_labels
 
@@ -34,8 +34,7 @@ class Geometry:
     @cached_property
     def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimized."""
-        R = self.linear_penalty.matrix(self.sums.points.shape[1])
-        return WhitenedBasis.of(self.moments, R, self.spans_all)
+        return WhitenedBasis.of(self.moments, self.linear_penalty, self.spans_all)
 
     @cached_property
     def sums_in_basis(self) -> PairSums:
@@ -115,7 +114,7 @@ class MStepFamily:
         if key not in self._geometries:
             penalty = Regularizer(trace_weight, self.manifold_term)
             sums = self.sums.on_host if on_host else self.sums
-            moments = self._moments_for(penalty.matrix(self.pairs.n_features), sums)
+            moments = self._moments_for(penalty, sums)
             for other in list(self._geometries)[: 1 - MOST_KEPT]:
                 del self._geometries[other]
             self._geometries[key] = Geometry(sums, moments, penalty, spans_all)
@@ -130,7 +129,7 @@ class MStepFamily:
         self._label_sums[:] = [(source, moments, sums)]
         return sums
 
-    def _moments_for(self, R: FloatArray, sums: PairSums) -> PairMoments:
+    def _moments_for(self, R: Regularizer, sums: PairSums) -> PairMoments:
         """The second moments of the pairs, with a whitening that suits R."""
         for geometry in self._geometries.values():
             is_like = geometry.sums.remote is sums.remote

@@ -26,16 +26,17 @@ import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
+from ..engine.distances import Factor
 from ..engine.limit import Limit
 from ..engine.moments import PairMoments, WhitenedBasis
 from ..engine.pair_sums import PairSums
 from ..engine.passes import PairLoss
+from ..engine.regularizer import Regularizer
 from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..penalties.regularizer import Regularizer
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import Geometry, MStepFamily
 from .pair_losses import LOGISTIC
@@ -61,6 +62,8 @@ class MStepObjective:
         Refused for sampled pairs.
     previous_metric : (m, m) array_like, optional
         Instead of `soft_labels`: the soft labels (10) of this PSD matrix, streamed, never stored.
+        One that a fit found is kept as its factor, and becomes a matrix as an array does:
+        ``np.asarray(previous_metric)``.
     sharpness : float, optional
         The sharpness of those soft labels; None is the paper's 1 + mu.
     unlabeled_weight : float or "ratio"
@@ -129,7 +132,7 @@ class MStepObjective:
 
     pairs: PairSet
     soft_labels: FloatArray | None = None
-    previous_metric: FloatArray | None = None
+    previous_metric: FloatArray | Factor | None = None
     sharpness: float | None = None
     unlabeled_weight: float | str = "ratio"
     trace_weight: float = 1.0
@@ -176,9 +179,12 @@ class MStepObjective:
             raise ValueError("Give either soft_labels or previous_metric, not both.")
         if self.soft_labels is not None:
             normalized["soft_labels"] = check_soft_labels(self.soft_labels, pairs)
-        if self.previous_metric is not None:
+        previous, m = self.previous_metric, pairs.n_features
+        if isinstance(previous, Factor) and len(previous.L) == m and np.isfinite(previous.L).all():
+            normalized["previous_metric"] = Factor(read_only(previous.L.copy()))
+        elif previous is not None:
             normalized["previous_metric"] = check_metric(
-                self.previous_metric, pairs.n_features, "previous_metric", repair=False
+                previous, m, "previous_metric", repair=False
             )
         for name, value in normalized.items():
             object.__setattr__(self, name, value)
@@ -241,7 +247,7 @@ class MStepObjective:
         """The same M-step with another lambda, of the same family."""
         return replace(self, trace_weight=trace_weight)
 
-    def with_soft_labels_of(self, metric: FloatArray) -> MStepObjective:
+    def with_soft_labels_of(self, metric: FloatArray | Factor) -> MStepObjective:
         """The M-step after the E-step (10) at `metric`, of the same family."""
         return replace(self, soft_labels=None, previous_metric=metric)
 
@@ -279,6 +285,15 @@ class MStepObjective:
     def moments(self) -> PairMoments:
         """The sums over pairs that do not depend on the soft labels."""
         return self.geometry.moments
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether all that minimizes f lies in the span of the points, of less than m dimensions.
+
+        So it is for R = lambda*I, lambda > 0, without penalties, and more features than points.
+        """
+        is_wide = self.pairs.n_features > self.pairs.n_points and not self.penalties
+        return is_wide and self.trace_weight > 0.0 and self.manifold_term is None
 
     @property
     def basis(self) -> WhitenedBasis:

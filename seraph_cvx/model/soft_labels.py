@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.distances import Factor
 from ..engine.layout import BatchSums, Block, PairBatch, PairTerms
 from ..engine.pair_sums import PairSums
 from ..numerics.arrays import Array
@@ -27,7 +28,7 @@ class SoftLabels:
 
     sharpness: float
     threshold: float
-    metric: FloatArray | None = None  # q(+1) = sigma(-sharpness * s(metric))
+    metric: FloatArray | Factor | None = None  # q(+1) = sigma(-sharpness * s(metric))
     table: FloatArray | None = None  # q(+1), (n, n), labeled points first; zero if not unlabeled
 
     def is_same(self, other: SoftLabels) -> bool:
@@ -35,13 +36,10 @@ class SoftLabels:
         if (self.sharpness, self.threshold) != (other.sharpness, other.threshold):
             return False
         pairs = ((self.metric, other.metric), (self.table, other.table))
-        return all(
-            mine is its or (mine is not None and its is not None and np.array_equal(mine, its))
-            for mine, its in pairs
-        )
+        return all(mine is its or _are_equal(mine, its) for mine, its in pairs)
 
     @property
-    def metrics(self) -> list[FloatArray]:
+    def metrics(self) -> list[FloatArray | Factor]:
         """The metrics under which a sweep must compute distances to know q."""
         return [] if self.metric is None else [self.metric]
 
@@ -52,6 +50,13 @@ class SoftLabels:
         if self.table is not None and isinstance(batch, Block):
             return self.table[batch.rows, batch.columns]
         return 0.0
+
+
+def _are_equal(one: FloatArray | Factor | None, other: FloatArray | Factor | None) -> bool:
+    """Whether two metrics, or tables, are the same numbers; of factors, their entries."""
+    if isinstance(one, Factor) and isinstance(other, Factor):
+        return np.array_equal(one.L, other.L)
+    return type(one) is type(other) is np.ndarray and np.array_equal(one, other)
 
 
 @dataclass(frozen=True)

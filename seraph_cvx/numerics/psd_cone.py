@@ -61,9 +61,21 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
         return A
     eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
     L = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T[::-1]
+    return _with_definite_signs(L[:n_components])
+
+
+def principal_rows(F: FloatArray) -> FloatArray:
+    """The rows L of `factor` for the metric FF' = L'L, without making it: orthogonal, by length."""
+    if not F.size:
+        return F.T
+    vectors = np.linalg.eigh(symmetrize(F.T @ F))[1]
+    return _with_definite_signs((F @ vectors).T[::-1])
+
+
+def _with_definite_signs(L: FloatArray) -> FloatArray:
+    """Make the largest entry of each row positive: the sign of an eigenvector is arbitrary."""
     signs = np.sign(L[np.arange(len(L)), np.argmax(np.abs(L), axis=1)])
-    L = L * np.where(signs == 0.0, 1.0, signs)[:, None]  # an eigenvector's sign is arbitrary
-    return np.ascontiguousarray(L[:n_components])
+    return np.ascontiguousarray(L * np.where(signs == 0.0, 1.0, signs)[:, None])
 
 
 def scaled_factor(A: FloatArray) -> FloatArray:
@@ -103,6 +115,13 @@ def has_cholesky_factor(A: FloatArray) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def is_clearly_definite(A: FloatArray) -> bool:
+    """Whether A, scaled to a unit diagonal, is positive definite by more than rounding."""
+    lengths = np.sqrt(np.maximum(np.diag(A), np.finfo(np.float64).tiny))
+    noise = 8.0 * len(A) * float(np.finfo(np.float64).eps)
+    return has_cholesky_factor(A / lengths[:, None] / lengths - noise * np.eye(len(A)))
 
 
 def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:

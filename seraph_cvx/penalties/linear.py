@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.regularizer import Regularizer
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 from .formula import Algebra, FormulaPenalty
-from .regularizer import Regularizer
 
 
 class LinearPenalty(FormulaPenalty):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import symmetrize
+from ..numerics.psd_cone import is_clearly_definite, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
 from ..numerics.verified_psd import log_determinant_bounds
 from .formula import Algebra, FormulaWithConjugate, inner_above, square_above
@@ -132,9 +132,9 @@ class LogDet(PriorPenalty):
         return self.at(A).gradient
 
     def at(self, A: FloatArray) -> TermPoint:
-        """Value, gradient and second derivatives."""
+        """Value, gradient and second derivatives; infinite where A is singular but for rounding."""
         value, g = self.value(A), self.weight
-        if not math.isfinite(value):
+        if not math.isfinite(value) or not is_clearly_definite(A):
             return TermPoint(math.inf, np.zeros_like(A), lambda D: D)
         inverse = _inverse(A)
         gradient = g * (self._matrix(len(A)) - inverse)

@@ -154,7 +154,7 @@ class FittedMetric:
     @cached_property
     def has_share(self) -> bool:
         """Whether distances use another matrix than the certified one."""
-        return not np.array_equal(self.model.metric_, self.model.m_step_metric_)
+        return bool(self.model.is_mixed_)
 
 
 def _collect(

@@ -128,7 +128,8 @@ def data_checksum(objective: MStepObjective) -> str:
     """The SHA-256 checksum of points, labeled pairs, weights and penalties of an M-step."""
     pairs = objective.pairs
     numbers = np.array([objective.mu, objective.trace_weight, objective.threshold])
-    given = [a for a in (objective.soft_labels, objective.previous_metric) if a is not None]
+    labels = objective.soft_labels, objective.previous_metric
+    given = [np.asarray(a) for a in labels if a is not None]
     name = " ".join(["M-step", *(block.name for block in objective.penalties)])
     arrays = [pairs.points, pairs.similar, pairs.dissimilar, numbers, *given]
     return checksum_of(name, *arrays, *(a for b in objective.penalties for a in _numbers_of(b)))

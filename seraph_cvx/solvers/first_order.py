@@ -11,8 +11,10 @@ import time
 import numpy as np
 
 from ..certificate import certify
+from ..engine.distances import Factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrize
 from .gradient_steps import STALLED, Coordinates, minimize_by_gradient_steps
 from .newton import FLAT, OVERFLOWED, STOPPED, SolverRun, Watch, newton, subsampled_start
 from .solution import ROUNDING_GAP, MStepSolution, Status
@@ -62,24 +64,24 @@ def fista(
     (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and from
     directions in which the points do not differ. With many points and no `start`, Newton's method
     begins at the solution for a few of them; `finish=False` is FISTA alone. With `start_factor`, a
-    factor of `start`, the answer is not compared with the start once more.
+    factor instead of a `start`, the answer is not compared with the start once more.
     """
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
         from .multipliers import solve_penalized
 
+        if start_factor is not None:
+            start = symmetrize(start_factor @ start_factor.T)
         run = solve_penalized(objective, tol, max_iter, start, deadline, watch)
         return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
     steps, first, is_over = 0, start, False
     if finish and objective.attains_optimum:
-        if start_factor is not None:
-            start = None
-        elif start is None:
-            first = subsampled_start(objective, deadline)
-        run = newton(objective, tol, max_iter, first, deadline, watch, start_factor)
-        steps, first = run.steps, run.certificate.metric
-        is_over = run.is_converged or run.solver_status == STOPPED
+        if start is None and start_factor is None:
+            start_factor = subsampled_start(objective, deadline)
+        run = newton(objective, tol, max_iter, start, deadline, watch, start_factor)
+        steps, is_over = run.steps, run.is_converged or run.solver_status == STOPPED
+        first = None if is_over else run.certificate.metric
     if not is_over:
         basis = objective.basis
         white = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
@@ -102,13 +104,13 @@ def _solution(
 ) -> MStepSolution:
     """The point where a method ended, or the start where that is better, with the verdict."""
     certificate, solver_status = run.certificate, run.solver_status
-    metric = certificate.metric if run.metric is None else run.metric
+    found: FloatArray | Factor = Factor(certificate.factor) if run.metric is None else run.metric
     if start is not None and run.steps == 0:
-        metric = start
+        found = start
     elif start is not None and run.decrease < CLEAR_DECREASE:
-        value = objective.value(metric)  # both values by the same formula
+        value = objective.value(np.asarray(found))  # both values by the same formula
         if objective.value(start) < value - FLAT * max(1.0, abs(value)):
-            metric, certificate = start, certify(objective, start).with_bound_of(certificate)
+            found, certificate = start, certify(objective, start).with_bound_of(certificate)
     now = time.perf_counter()
     attained, gap = objective.attains_optimum, certificate.relative_gap
     status = Status.ITERATION_LIMIT
@@ -124,7 +126,7 @@ def _solution(
     elif now >= deadline:
         status, solver_status = Status.TIME_LIMIT, "time limit"
     return MStepSolution(
-        metric=metric,
+        found=found,
         value=certificate.primal_value,
         certificate=certificate,
         status=status,

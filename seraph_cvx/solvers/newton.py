@@ -23,6 +23,7 @@ import numpy as np
 import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
+from ..engine.distances import Factor
 from ..engine.limit import OutOfTime
 from ..engine.moments import WhitenedBasis
 from ..model.m_step_objective import MStepObjective
@@ -354,7 +355,7 @@ def newton(
 ) -> SolverRun:
     """Minimize an attained f over factors until the certified relative gap is within `tol`."""
     search = FactorSearch(objective.whitened_program, tol, max_iter, deadline, watch)
-    L = _start(objective, start) if start_factor is None else objective.basis.inverse @ start_factor
+    L = _start(objective, start, start_factor)
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
@@ -411,33 +412,30 @@ def rough_m_step(
 
     Nothing certifies it: it is where another method starts.
     """
-    if start is None:
-        start = subsampled_start(objective, deadline)
-    return _rough_factor(objective, tol, start, deadline, watch)
+    factor = subsampled_start(objective, deadline) if start is None else None
+    return _rough_factor(objective, tol, start, factor, deadline, watch)
 
 
 def subsampled_start(objective: MStepObjective, deadline: float) -> FloatArray | None:
-    """The solution for a few of many points; None where they are few already."""
+    """A factor of the solution for a few of many points; None where they are few already."""
     few = subsampled_objective(objective)
-    if few is None:
-        return None
-    L = _rough_factor(few, SUBSAMPLE_TOL, None, deadline)[0]
-    return symmetrize(L @ L.T)
+    return None if few is None else _rough_factor(few, SUBSAMPLE_TOL, None, None, deadline)[0]
 
 
 def _rough_factor(
     objective: MStepObjective,
     tol: float,
     start: FloatArray | None,
+    start_factor: FloatArray | None,
     deadline: float,
     watch: Watch | None = None,
 ) -> tuple[FloatArray, int]:
-    if start is None and objective.penalties:  # one of them may be infinite at zero
-        start = typical_metric(objective)
+    if start is None and start_factor is None and objective.penalties:
+        start = typical_metric(objective)  # a penalty may be infinite at zero
     program = with_smooth_penalties(objective, objective.whitened_program)
     search = FactorSearch(program, tol, deadline=deadline, watch=watch)
     with keeping_factor(objective.basis):
-        L = search.run(_start(objective, start)).L
+        L = search.run(_start(objective, start, start_factor)).L
     return objective.basis.matrix @ L, search.passes
 
 
@@ -449,17 +447,24 @@ def typical_metric(objective: MStepObjective) -> FloatArray:
     return np.asarray(scale * np.eye(len(moment)))
 
 
-def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:
-    """A factor of `metric` in whitened coordinates; without columns where there is no metric."""
+def _start(
+    objective: MStepObjective, metric: FloatArray | None, factor: FloatArray | None
+) -> FloatArray:
+    """A factor of `metric` in whitened coordinates, or `factor` in them; without both no column."""
+    if factor is not None:
+        return np.asarray(objective.basis.inverse @ factor)
     if metric is None:
         return np.zeros((len(objective.whitened_program.recession), 0))
     return leading_factor(objective, metric)
 
 
-def leading_factor(objective: MStepObjective, metric: FloatArray) -> FloatArray:
+def leading_factor(objective: MStepObjective, metric: FloatArray | Factor) -> FloatArray:
     """A factor of `metric` in whitened coordinates, without negligible or negative eigenvalues."""
     inverse = objective.basis.inverse
-    B = symmetrize(inverse @ metric @ inverse.T)
+    if isinstance(metric, Factor):
+        B = np.asarray(Factor(inverse @ metric.L))
+    else:
+        B = symmetrize(inverse @ metric @ inverse.T)
     if not B.size:
         return B
     eigenvalues, vectors = np.linalg.eigh(B)

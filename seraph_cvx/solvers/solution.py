@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ..certificate import Certificate, certify
+from ..engine.distances import Factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrize
@@ -67,6 +69,8 @@ class MStepSolution:
 
     Attributes
     ----------
+    found : (m, m) PSD array, Factor or None
+        What the solver found, as `metric` is made of it when it is read.
     metric : (m, m) PSD array or None
         None only where the solver returned nothing usable (`status` failed).
     value : float
@@ -95,7 +99,7 @@ class MStepSolution:
         What went wrong and the remedy, where something did.
     """
 
-    metric: FloatArray | None
+    found: FloatArray | Factor | None
     value: float
     certificate: Certificate | None
     status: Status
@@ -110,6 +114,11 @@ class MStepSolution:
     evaluations: int = 0
     polished: bool = False
     message: str = ""
+
+    @cached_property
+    def metric(self) -> FloatArray | None:
+        """The metric as a matrix; None where the solver returned nothing usable."""
+        return None if self.found is None else np.asarray(self.found)
 
     @property
     def relative_gap(self) -> float:

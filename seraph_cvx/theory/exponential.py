@@ -263,7 +263,7 @@ def solve_exponential(
         certificate = certify_exponential_factor(problem, T @ factor(current.B).T)
     is_closed = certificate.relative_gap <= tol
     solution = MStepSolution(
-        metric=certificate.metric,
+        found=certificate.metric,
         value=certificate.primal_value,
         certificate=certificate,
         status=Status.CERTIFIED if is_closed else Status.ITERATION_LIMIT,

@@ -17,6 +17,7 @@ from seraph_cvx.estimators.settings import (
     doubt_about_labels,
     mean_squared_correlation,
     resolve_correlation_weight,
+    standardized_columns,
     trace_shape,
     within_metric,
 )
@@ -71,9 +72,9 @@ def test_closed_form_the_correlation_of_standardized_features():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 3))
     expected = np.mean(np.corrcoef(X.T)[np.triu_indices(3, 1)] ** 2)
-    assert mean_squared_correlation(X) == pytest.approx(expected)
+    assert mean_squared_correlation(standardized_columns(X)) == pytest.approx(expected)
     with_constant = np.column_stack([X * [1e-150, 1.0, 1e150], np.ones(50)])
-    assert mean_squared_correlation(with_constant) == pytest.approx(expected)
+    assert mean_squared_correlation(standardized_columns(with_constant)) == pytest.approx(expected)
     assert resolve_correlation_weight(X, "auto") == pytest.approx(max(0.0, 3.0 * expected - 2.0))
     assert resolve_correlation_weight(np.outer(X[:, 0], [1.0, 2.0]), "auto") == 0.95
 

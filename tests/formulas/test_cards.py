@@ -189,7 +189,7 @@ def test_the_card_of_an_objective_says_only_what_is_known():
 
 
 def test_a_solution_without_metric_says_so():
-    failed = replace(solution(), metric=None, certificate=None, status=Status.FAILED, value=np.nan)
+    failed = replace(solution(), found=None, certificate=None, status=Status.FAILED, value=np.nan)
     assert value_of(failed, "metric") == "none"
     assert {"There is no certificate.", "inf"} <= set(strictly(failed).words)
 

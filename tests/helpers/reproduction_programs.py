@@ -48,9 +48,12 @@ def invented_table(task="iris", n=12, seed=0, **means):
 
 
 def without_metric(solve):
-    """The same solver, whose answer is lost."""
+    """The same solver or alternation, whose answer is lost."""
 
     def lost(*arguments, **settings):
-        return replace(solve(*arguments, **settings), metric=None, message="planted trouble")
+        answer, message = solve(*arguments, **settings), "planted trouble"
+        if hasattr(answer, "m_step"):
+            return replace(answer, m_step=replace(answer.m_step, found=None), message=message)
+        return replace(answer, found=None, message=message)
 
     return lost

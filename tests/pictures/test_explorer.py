@@ -526,7 +526,7 @@ def test_no_solver_is_asked_unless_one_is_named_and_one_that_gives_nothing_says_
     assert "Ask another solver" in unasked
     assert "relative gap" not in unasked
     answer = ask_solver(state_on(FEW).half_step, "fista")
-    failed = replace(answer, metric=None, solver="SCS", message="No matrix came back.")
+    failed = replace(answer, found=None, solver="SCS", message="No matrix came back.")
     monkeypatch.setattr(views, "ask_solver", lambda _, name: failed if name == "SCS" else answer)
     shown = text_of(sheet(state_on(FEW), "Solvers", "SCS"))
     assert "no answer" in shown

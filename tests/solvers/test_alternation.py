@@ -269,13 +269,13 @@ def test_a_callback_sees_every_iteration_and_can_stop(accelerate):
 
 def broken(solution):
     """As a conic solver fails: without a matrix."""
-    failed = {"metric": None, "certificate": None, "status": Status.FAILED}
+    failed = {"found": None, "certificate": None, "status": Status.FAILED}
     return replace(solution, **failed, message="The solver broke on purpose.")
 
 
 def worse(solution):
     """As a conic solver's answer may be."""
-    return replace(solution, metric=1.5 * solution.metric)
+    return replace(solution, found=1.5 * solution.metric)
 
 
 @pytest.mark.parametrize(

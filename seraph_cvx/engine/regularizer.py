@@ -25,6 +25,22 @@ class Regularizer:
         R = self.trace_weight * np.eye(n_features)
         return R if self.manifold_term is None else R + self.manifold_term
 
+    def times(self, T: FloatArray) -> FloatArray:
+        """The product R T, without the matrix R where it is a multiple of the identity."""
+        product = self.trace_weight * T
+        return product if self.manifold_term is None else product + self.manifold_term @ T
+
+    def has_shape_of(self, other: Regularizer) -> bool:
+        """Whether R is a positive multiple of the other's, nearly, or both are zero."""
+        if self.is_zero() or other.is_zero():
+            return self.is_zero() and other.is_zero()
+        terms = [R.manifold_term for R in (self, other) if R.manifold_term is not None]
+        if not terms:
+            return True
+        mine, its = (R.matrix(len(terms[0])) for R in (self, other))
+        mine, its = mine / np.max(np.abs(mine)), its / np.max(np.abs(its))
+        return bool(np.allclose(mine, its, rtol=0, atol=1e-15))
+
     def is_zero(self) -> bool:
         """Whether the regularizer R is zero."""
         term = self.manifold_term
