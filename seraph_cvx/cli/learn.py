@@ -367,13 +367,14 @@ def scale_points(
     table: UserTable, impute: str | None, standardize: bool
 ) -> tuple[list[tuple[str, Any]], Any]:
     """Fit what comes before the metric; the steps of a pipeline, and the points after them."""
-    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
     X = name_columns(table.X, table.feature_names)
     steps: list[tuple[str, Any]] = []
     if impute is not None:
+        from sklearn.impute import SimpleImputer  # half a second
+
         steps.append(("impute", SimpleImputer(strategy=impute)))
     if standardize:
         steps.append(("scale", StandardScaler()))

@@ -29,7 +29,10 @@ from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
 
 FINE_POINTS = 6_000
-"""Second derivatives are of the pairs of so many points, at most."""
+"""Second derivatives are of all pairs of up to so many points."""
+
+SAMPLE_POINTS = 4_000
+"""Of more points, they are of the pairs of so many."""
 
 ROUGH_POINTS, ROUGH_RATIO = 2_000, 8
 """Rough ones are of a third of the points, but of no more than this, and of no fewer than this
@@ -152,7 +155,10 @@ class PairProgram:
             return on_gpu
         if whole is not None and (not rough or self._n_rough_points >= self.sums.n_points):
             return whole
-        some = (self._rough_points if rough else self._fine_points).pass_at(L)
+        points = self._rough_points if rough else self._fine_points
+        some = points.pass_at(L)
+        if len(points.X) == self.sums.n_points and not self.sums.is_sampled:
+            return some
         return _SampledHessian(some, _symmetric_solution(L, half_gradient - some.half_gradient))
 
     @property
@@ -192,7 +198,8 @@ class PairProgram:
 
     @cached_property
     def _fine_points(self) -> _Points:
-        return self._sample(FINE_POINTS)
+        n, m = self.sums.points.shape
+        return self._sample(n if n <= FINE_POINTS else max(SAMPLE_POINTS, ROUGH_RATIO * m))
 
     @cached_property
     def _rough_points(self) -> _Points:
@@ -266,6 +273,13 @@ class FactorPoint:
     make_hessian: Callable[[bool], FactorHessian]  # True: rough ones, at less cost
     excess: float = np.nan
 
+    @property
+    def rough_gradient(self) -> FloatArray | None:
+        """An estimate of `gradient`, exact on the span of L; None where it saves no work."""
+        if not isinstance(self._rough_hessian, _SampledHessian):
+            return None
+        return symmetrize(self._rough_hessian.gradient + self.program.recession)
+
     @cached_property
     def gradient(self) -> FloatArray:
         """The gradient of Phi with respect to the metric; twice it times L is `factor_gradient`."""
@@ -279,6 +293,26 @@ class FactorPoint:
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""
         return self._rough_hessian.curvature(S)
+
+    def missing_beside(self, gradient: FloatArray) -> FloatArray:
+        """What estimates of second derivatives miss if the gradient is about this one.
+
+        That is exact on the span of L, where it is known.
+        """
+        if not isinstance(self._hessian, _SampledHessian):
+            raise AssertionError("Second derivatives of all pairs miss nothing.")
+        half = 0.5 * self.factor_gradient - gradient @ self.L
+        estimate = self._hessian.gradient + self.program.recession
+        return np.asarray(gradient + _symmetric_solution(self.L, half) - estimate)
+
+    @property
+    def is_of_all_pairs(self) -> bool:
+        """Whether second derivatives are of all pairs, and not those of a GPU: single precision."""
+        return isinstance(self._hessian, _PointsPass)
+
+    def is_estimate(self, rough: bool) -> bool:
+        """Whether second derivatives are of some of the points, or would be."""
+        return isinstance(self._rough_hessian if rough else self._hessian, _SampledHessian)
 
     @cached_property
     def _hessian(self) -> FactorHessian:
@@ -306,6 +340,11 @@ class _SampledHessian(NamedTuple):
 
     some: _PointsPass
     missing: FloatArray
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric, S."""
+        return self.some.gradient + self.missing
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative along D of half the gradient with respect to the factor."""

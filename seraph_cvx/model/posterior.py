@@ -32,8 +32,8 @@ def dissimilar_loss(s: Array) -> Array:
 def logistic_sums(d: Array, threshold: float) -> tuple[Any, Array]:
     """Sum log(1 + e^{-s}), and return each sigma(-s); `d` may be overwritten."""
     if kernels := fused_kernels(d):
-        total, _, similar = kernels.logistic(d, threshold)
-        return total, similar
+        sums: tuple[Any, Array] = kernels.logistic(d, threshold)
+        return sums
     s = d - threshold
     return namespace(s).sum(dissimilar_loss(s)), posterior_similar(s)
 

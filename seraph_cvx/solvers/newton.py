@@ -39,6 +39,24 @@ TOLERANCE_SHARE = 0.3
 CG_ACCURACY = 0.3
 """Conjugate gradients end where the residual is this share of the slope, and less near the end."""
 
+ESTIMATED = 0.02
+"""Where second derivatives are estimates, more accurate steps are of no use."""
+
+MOST_SECANTS = 5
+"""Steps along which an estimate of second derivatives is made exact."""
+
+LEAST_UPDATE = 1e-8
+"""An update by a change of the slope that is more nearly orthogonal to its step is left out."""
+
+MOST_FLAT_TRIALS = 3
+"""Further trials of a step whose reduction is rounding."""
+
+POOR = 0.3
+"""A step that leaves more than this share of the steepness is a poor one."""
+
+NEAR_END = 1e-4
+"""Below this steepness conjugate gradients go on for longer, so that a step less is made."""
+
 LEAST_CURVATURE = 0.05
 """The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
 
@@ -107,17 +125,22 @@ class FactorSearch:
     deadline: float = np.inf
     watch: Watch | None = None
     least_fall: float = 0.0
+    believes_estimates: bool = True  # of the gradient, where they say that the rank is enough
     steps: int = field(default=0, init=False)
     passes: int = field(default=0, init=False)
     radius: float = field(default=0.0, init=False)
     level: float = field(default=0.0, init=False)  # no step where the steepness is within it
     is_cut: bool = field(default=False, init=False)  # whether the last step ended at the edge
     start_value: float = field(default=np.nan, init=False)
+    secants: deque[tuple[FloatArray, FloatArray]] = field(
+        default_factory=lambda: deque(maxlen=MOST_SECANTS), init=False
+    )
+    gradient: FloatArray | None = field(default=None, init=False)  # of all pairs, somewhere near
     is_stopped: bool = field(default=False, init=False)
 
-    def run(self, L: FloatArray) -> FactorPoint:
+    def run(self, L: FloatArray, level: float = 0.0) -> FactorPoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
-        return deque(self.points(L), maxlen=1).pop()  # each holds a pass over the pairs
+        return deque(self.points(L, level), maxlen=1).pop()  # each holds a pass over the pairs
 
     def points(self, L: FloatArray, level: float = 0.0) -> Iterator[FactorPoint]:
         """The points of that descent, one after the other; the first is L itself.
@@ -146,7 +169,10 @@ class FactorSearch:
                 raise OutOfTime(current.L) from None
             if new is not None:
                 fall = (current.value - new.value) / max(1.0, abs(new.value))
-                if fall <= self.least_fall and not self.is_cut:
+                is_poor = new.steepness > POOR * current.steepness
+                if is_poor:
+                    self.gradient = None
+                if fall <= (0.1 if is_poor else 1.0) * self.least_fall and not self.is_cut:
                     self.level = np.inf
                 elif np.isinf(self.level):  # the rank has grown
                     self.level = least
@@ -180,8 +206,11 @@ class FactorSearch:
             if not predicted > 0.0:
                 return None
             length = _norm(step)
+            if rough and predicted > slope_norm * length:  # most of it by negative curvature
+                continue
             for candidate in _candidates(current, step, predicted):
                 trial_point = self._at(candidate)
+                self._remember(current, trial_point)
                 reduction = current.value - trial_point.value
                 is_flatter = _norm(trial_point.factor_gradient) < FLATTER * slope_norm
                 if predicted < 100.0 * rounding:
@@ -197,22 +226,33 @@ class FactorSearch:
             if reduction_ratio > LEAST_REDUCTION:
                 self.is_cut = at_edge
                 return trial_point
-            if length <= 1e-15 * _norm(current.L) or self.is_over:
+            is_rounding = predicted < 100.0 * rounding
+            is_flat = is_rounding and trial >= MOST_FLAT_TRIALS
+            if is_flat or length <= 1e-15 * _norm(current.L) or self.is_over:
                 return None
+            if is_rounding:
+                self.secants.clear()  # their changes of the slope may be rounding, too
+            if not rough:
+                self.gradient = None
         return None
 
     def _direction(self, current: FactorPoint, rough: bool) -> tuple[FloatArray, float, bool]:
         """A step of the trust region, the reduction it predicts, whether it ends at the edge."""
         slope, steepness = current.factor_gradient, current.steepness
         goal = 0.3 * TOLERANCE_SHARE * self.tol / steepness
-        tolerance = _norm(slope) * min(CG_ACCURACY, max(goal, steepness**0.5))
+        share = steepness**0.5
+        if current.is_estimate(rough):
+            share = max(share, ESTIMATED)
+        elif steepness <= NEAR_END and current.is_of_all_pairs:
+            share = steepness ** (2.0 / 3.0)
+        tolerance = _norm(slope) * min(CG_ACCURACY, max(goal, share))
         step, hessian_step = np.zeros_like(slope), np.zeros_like(slope)
         residual = -slope
         direction = self._preconditioner @ residual
         square = float(np.vdot(residual, direction))
-        at_edge = False
+        at_edge, hessian_product = False, self._hessian_at(current, rough)
         for _ in range(MOST_PRODUCTS):
-            product = current.hessian_product(direction, rough)
+            product = hessian_product(direction)
             curvature = float(np.vdot(direction, product))
             length = square / curvature if curvature > 0.0 else np.inf
             longest = _to_edge(step, direction, self.radius)
@@ -231,6 +271,44 @@ class FactorSearch:
         predicted = -float(np.vdot(slope, step)) - 0.5 * float(np.vdot(step, hessian_step))
         return step, predicted, at_edge
 
+    def _remember(self, current: FactorPoint, other: FactorPoint) -> None:
+        """Keep how the slope changed along a step, for the next estimates of second derivatives."""
+        if other.L.shape != current.L.shape:
+            self.secants.clear()
+            self.gradient = None
+        else:
+            change = other.factor_gradient - current.factor_gradient
+            self.secants.append((other.L - current.L, change))
+
+    def _hessian_at(self, current: FactorPoint, rough: bool) -> Callable[[FloatArray], FloatArray]:
+        """The Hessian product; an estimate is made exact along the last steps (BFGS updates).
+
+        Of an estimate near the end, what the gradient of all pairs tells is taken from a point
+        nearby: errors in it might make the second derivatives indefinite.
+        """
+        updates: list[tuple[FloatArray, float]] = []
+        missing = None
+        if current.is_estimate(rough) and not rough:
+            if self.gradient is None:
+                self.gradient = current.gradient
+            missing = current.missing_beside(self.gradient)
+
+        def product(D: FloatArray) -> FloatArray:
+            result = current.hessian_product(D, rough)
+            if missing is not None:
+                result = result + 2.0 * missing @ D
+            for w, size in updates:
+                result = result + (float(np.vdot(w, D)) / size) * w
+            return result
+
+        for step, change in self.secants if current.is_estimate(rough) else ():
+            if step.shape == current.L.shape:
+                estimate = product(step)
+                size, known = float(np.vdot(estimate, step)), float(np.vdot(change, step))
+                if min(size, known) > LEAST_UPDATE * _norm(estimate) * _norm(step):
+                    updates += [(estimate, -size), (change, known)]
+        return product
+
     @cached_property
     def _preconditioner(self) -> FloatArray:
         """The preconditioner (M + t I)^{-1}: off the face, M is most of the second derivatives."""
@@ -239,11 +317,20 @@ class FactorSearch:
         return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
 
     def _increase_rank(self, current: FactorPoint) -> FactorPoint | None:
-        """Append columns along the most negative eigenvalues of the gradient, if it has such."""
-        gradient = _off_the_face(current)
+        """Append columns along the most negative eigenvalues of the gradient, if it has such.
+
+        Where an estimate of the gradient has none, that is believed at first: what is certified
+        afterwards would show it.
+        """
         worth = max(TOLERANCE_SHARE * self.tol, current.steepness) * max(1.0, abs(current.value))
         # the size that a metric may have where C + R = I
         negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.typical_size)
+        estimate = current.rough_gradient if self.gradient is None else self.gradient
+        if self.believes_estimates and estimate is not None:
+            estimate = _off_the_face(current.L, estimate)
+            if has_cholesky_factor(estimate + negligible * np.eye(len(estimate))):
+                return None
+        gradient = _off_the_face(current.L, current.gradient)
         if has_cholesky_factor(gradient + negligible * np.eye(len(gradient))):
             return None
         most = min(max(FIRST_RANK, current.L.shape[1]), len(gradient))
@@ -302,10 +389,9 @@ def _candidates(current: FactorPoint, step: FloatArray, predicted: float) -> Ite
     yield L
 
 
-def _off_the_face(current: FactorPoint) -> FloatArray:
+def _off_the_face(L: FloatArray, gradient: FloatArray) -> FloatArray:
     """The gradient on the directions that are orthogonal to L; zero on those of L."""
-    basis = np.linalg.qr(current.L)[0]
-    gradient = current.gradient
+    basis = np.linalg.qr(L)[0]
     half = gradient - basis @ (basis.T @ gradient)
     return np.asarray(half - (half @ basis) @ basis.T)
 
@@ -360,7 +446,7 @@ def newton(
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
         with keeping_factor(objective.basis):
-            current = search.run(L)
+            current = search.run(L, 0.0 if start_factor is None else TOLERANCE_SHARE * search.tol)
         if current.L is not L or not best.factor.size:
             clock = time.perf_counter()
             with keeping_factor(objective.basis, current.L):
@@ -373,7 +459,7 @@ def newton(
                 best = certificate
         if best.relative_gap <= tol or search.is_over:
             break
-        L = current.L
+        L, search.believes_estimates = current.L, False
         search.tol *= 0.1
     is_converged = best.relative_gap <= tol or (
         not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol

@@ -86,7 +86,8 @@ def few_points(monkeypatch):
     """Second derivatives are those of 600 points."""
 
     def lower():
-        monkeypatch.setattr(pair_program, "FINE_POINTS", 600)
+        for name in ("FINE_POINTS", "SAMPLE_POINTS"):
+            monkeypatch.setattr(pair_program, name, 600)
 
     return lower
 

@@ -57,9 +57,9 @@ def _terms(d_ptr, sums_ptr, numbers_ptr, size, KIND: tl.constexpr, RUN: tl.const
     tl.store(sums_ptr + 2 * program + 1, tl.sum(tl.where(inside, second, 0.0)))
 
 
-def logistic(d: Any, threshold: float) -> tuple[Any, Any, Any]:
-    """Sum log(1 + e^{-s}) and sigma(-s) d; each sigma(-s) is written over `d`."""
-    return *_run(d, threshold, 1.0, LOGISTIC), d
+def logistic(d: Any, threshold: float) -> tuple[Any, Any]:
+    """Sum log(1 + e^{-s}); each sigma(-s) is written over `d`."""
+    return _run(d, threshold, 1.0, LOGISTIC)[0], d
 
 
 def soft_label(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any, Any]:
