@@ -247,7 +247,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self.factor_, L = metric.L, principal_rows(metric.L)
         else:
             self.metric_, L = metric, factor(metric)
-        self.components_ = np.ascontiguousarray(L[: self.n_components])
+        missing = max(0, (self.n_components or 0) - len(L))  # beyond the rank of a factor
+        self.components_ = np.pad(L[: self.n_components], ((0, missing), (0, 0)))
         return L
 
     def _coordinates(self, points: FloatArray) -> FloatArray:

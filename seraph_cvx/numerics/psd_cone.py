@@ -65,9 +65,12 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
 
 
 def principal_rows(F: FloatArray) -> FloatArray:
-    """The rows L of `factor` for the metric FF' = L'L, without making it: orthogonal, by length."""
+    """The rows L of `factor` for the metric FF' = L'L, without making it: orthogonal, by length.
+
+    There is at least one, as there is for the metric zero.
+    """
     if not F.size:
-        return F.T
+        return np.zeros((1, len(F)))
     vectors = np.linalg.eigh(symmetrize(F.T @ F))[1]
     return _with_definite_signs((F @ vectors).T[::-1])
 
@@ -127,7 +130,7 @@ def is_clearly_definite(A: FloatArray) -> bool:
 def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
     """The number of eigenvalues above `tolerance` times the largest."""
     eigenvalues = np.linalg.eigvalsh(symmetrize(A))
-    return int(np.sum(eigenvalues > tolerance * max(eigenvalues[-1], 0.0)))
+    return int(np.sum(eigenvalues > tolerance * np.max(eigenvalues, initial=0.0)))
 
 
 def whiten(

@@ -130,6 +130,25 @@ def test_fewer_components_cut_the_factor_and_not_the_metric():
     np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-12 * gram[0, 0])
 
 
+def test_more_components_than_the_span_has_dimensions_are_zero():
+    X, y = wide_data(13, 60)
+    model = SERAPH(n_components=20).fit(X, y)
+    assert model.transform(X).shape == (13, 20)
+    assert not np.any(model.components_[12:])
+
+
+@pytest.mark.parametrize("share", [0.0, "auto"])
+def test_a_metric_that_is_zero_has_one_component(share):
+    X, _ = wide_data(4, 9)
+    with pytest.warns(UserWarning, match="The learned metric is zero"):
+        model = SERAPH(identity_share=share, trace_weight=1e6).fit(X, [0, 0, 1, -1])
+    np.testing.assert_array_equal(model.transform(X), np.zeros((4, len(model.components_))))
+    assert len(model.components_) >= 1
+    assert model.m_step_rank_ == 0
+    assert not model.is_mixed_
+    assert model.metric_.shape == (9, 9)
+
+
 def test_a_fit_to_other_data_leaves_nothing_of_the_last_one():
     X, y = wide_data()
     model = SERAPH().fit(X, y)
