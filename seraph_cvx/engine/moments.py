@@ -111,19 +111,15 @@ class PairMoments:
         if not is_less or not R.trace_weight > 0.0 or R.manifold_term is not None:
             return None
         if len(points) <= len(varying) and np.min(spreads[varying]) > LIKE * np.max(spreads):
-            Q, lengths = spanning_directions(points, LIKE)
+            Q, lengths = spanning_directions(points)
             if np.min(lengths) > LIKE:
                 return Q
         return None if len(varying) == m else np.eye(m)[:, varying]
 
-    @property
+    @cached_property
     def core_moment(self) -> FloatArray:
         """The second moment C of typical points, or Q'CQ where the pairs have a `span` Q."""
-        return self.typical.everything if self.span is None else self._moment_in_span
-
-    @cached_property
-    def _moment_in_span(self) -> FloatArray:
-        return self.typical.along(np.asarray(self.span))
+        return self.typical.everything if self.span is None else self.typical.along(self.span)
 
     @cached_property
     def noise(self) -> float:
@@ -200,19 +196,17 @@ class PairMoments:
         return float(total)
 
 
-def spanning_directions(
-    points: FloatArray, independent: float = LIKE
-) -> tuple[FloatArray, FloatArray]:
+def spanning_directions(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Orthonormal directions (m, k) that span the differences of n <= m points, and lengths.
 
     The lengths are what of each difference the ones before it do not explain, relative to the
-    longest. Where one of them is below `independent`, the order is the best one; then equal points,
-    and others that only rounding tells from dependent ones, add nothing.
+    longest. Where they are not clearly independent the differences are pivoted, and those that are
+    dependent to rounding, such as those of equal points, add no direction.
     """
     differences = (points[1:] - points[0]).T
     Q, triangle = np.linalg.qr(differences)
     lengths = np.abs(np.diag(triangle))
-    if not np.min(lengths) > independent * np.max(lengths):
+    if not np.min(lengths) > LIKE * np.max(lengths):
         Q, triangle, _ = scipy.linalg.qr(differences, mode="economic", pivoting=True)
         lengths = np.abs(np.diag(triangle))
         kept = lengths > len(points) * np.finfo(np.float64).eps * lengths[0]

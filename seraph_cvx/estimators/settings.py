@@ -16,7 +16,6 @@ import scipy
 
 from ..engine.distances import Factor
 from ..engine.layout import PairBatch, PairTerms
-from ..engine.moments import spanning_directions
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import Array, to_device_of
@@ -123,8 +122,7 @@ class Setting(NamedTuple):
         centered = pairs.points - pairs.points.mean(axis=0)
         span = None
         if isinstance(found, Factor):
-            span = first.moments.span if first.mu > 0.0 else None
-            span = spanning_directions(pairs.points)[0] if span is None else span
+            span = first.directions
             A, similar = np.asarray(Factor(span.T @ found.L)), first.moments.similar_along(span)
             centered = centered @ span
         else:

@@ -67,7 +67,7 @@ class FitWatch:
             )
         wants_stop: object = False
         try:
-            wants_stop = self.callback is not None and self.callback(done, step.matrix)
+            wants_stop = self.callback is not None and self.callback(done, np.asarray(step.metric))
         except KeyboardInterrupt:
             self._interrupt()
         return bool(wants_stop) or self.limit.is_interrupted

@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
 from ..engine.limit import OutOfTime
-from ..engine.moments import spanning_directions
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
@@ -192,8 +191,8 @@ def alternate(
         for that, and none otherwise.
     checkpoint : path, optional
         A file that has the state of the run after each iteration. Where it exists the run goes on
-        from there, to the same metric; it has to be the same fit, of the same data with the same
-        parameters. The file is left for you to remove.
+        from there, to the same metric (with more than 6,000 points, to one as good); it has to be
+        the same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
         Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to
         :class:`seraph_cvx.m_step.solve.MStepSolver`.
@@ -229,7 +228,9 @@ def alternate(
         tol=tol,
         m_step_tol=m_step_tol,
         max_iter=max_iter,
-        callback=None if callback is None else lambda done, step: callback(done, step.matrix),
+        callback=None
+        if callback is None
+        else lambda done, step: callback(done, np.asarray(step.metric)),
         accelerate=accelerate,
         time_limit=time_limit,
         checkpoint=checkpoint,
@@ -314,7 +315,9 @@ def run_alternation(
                 value, paper_objective = step.value, step.paper_value
                 if np.isnan(value):
                     with one_blas_thread():
-                        value, paper_objective = descent_values(step.objective, step.matrix)
+                        value, paper_objective = descent_values(
+                            step.objective, np.asarray(step.metric)
+                        )
                 if schedule.has_risen(value):
                     status = Status.TIME_LIMIT if is_late else Status.INACCURATE
                     break
@@ -359,8 +362,7 @@ def _first_factor(objective: MStepObjective) -> FloatArray:
     points = objective.pairs.points
     spread = 2.0 * float(np.sum(np.var(points, axis=0)))
     size = np.sqrt((1.0 + objective.threshold) / spread) if 0.0 < spread < np.inf else 1.0
-    axes = spanning_directions(points)[0] if objective.is_wide else np.eye(points.shape[1])
-    return np.asarray(size * axes)
+    return np.asarray(size * objective.directions)
 
 
 @dataclass
@@ -431,7 +433,7 @@ def _finish(
     """The metric of the last valid step and its M-step; `last` is the last M-step tried."""
     objective, solution, tried = valid.objective, valid.solution, last.solution
     if solution is None and not valid.has_failed:  # it ended within the descent on J
-        objective = objective.with_soft_labels_of(cast(Factor, valid.found))
+        objective = objective.with_soft_labels_of(cast(FloatArray | Factor, valid.found))
         solution = certified_as_it_is(objective, valid, schedule.m_step_tol)
         tried = solution
     if solution is None or tried is None:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor, as_factor
 from ..engine.limit import OutOfTime
-from ..engine.moments import spanning_directions
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint
 from ..model.programs import paper_program, with_smooth_penalties
@@ -124,8 +123,7 @@ def descend_directly(
             )
     points = m_step.pairs.points
     if start is None:
-        axes = spanning_directions(points)[0] if m_step.is_wide else np.eye(points.shape[1])
-        found = Factor(np.sqrt(_unit_of_metrics(points)) * axes)
+        found = Factor(np.sqrt(_unit_of_metrics(points)) * m_step.directions)
     else:
         found = as_factor(check_metric(start, points.shape[1], "start"))
     values, stationarity, is_stopped, n_steps = list[float](), np.inf, False, 0

@@ -70,11 +70,6 @@ class Step:
             return None if self.found is None else np.asarray(self.found)
 
     @property
-    def matrix(self) -> FloatArray:
-        """The metric of a step that has one."""
-        return np.asarray(self.metric)
-
-    @property
     def has_failed(self) -> bool:
         """Whether there is no metric."""
         return self.found is None
@@ -172,7 +167,7 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
     clock, certificate = time.perf_counter(), None
     try:
         with one_blas_thread():
-            factor = as_factor(cast(Factor, step.found))
+            factor = as_factor(cast(FloatArray | Factor, step.found))
             certificate = certify_factor(objective, factor.L, tol)
     except OutOfTime:
         pass

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
 from ..engine.limit import Limit
-from ..engine.moments import PairMoments, WhitenedBasis
+from ..engine.moments import PairMoments, WhitenedBasis, spanning_directions
 from ..engine.pair_sums import PairSums
 from ..engine.passes import PairLoss
 from ..engine.regularizer import Regularizer
@@ -62,8 +62,7 @@ class MStepObjective:
         Refused for sampled pairs.
     previous_metric : (m, m) array_like, optional
         Instead of `soft_labels`: the soft labels (10) of this PSD matrix, streamed, never stored.
-        One that a fit found is kept as its factor, and becomes a matrix as an array does:
-        ``np.asarray(previous_metric)``.
+        That of a fit is kept as a factor; ``np.asarray(objective.previous_metric)`` is the matrix.
     sharpness : float, optional
         The sharpness of those soft labels; None is the paper's 1 + mu.
     unlabeled_weight : float or "ratio"
@@ -294,6 +293,14 @@ class MStepObjective:
         """
         is_wide = self.pairs.n_features > self.pairs.n_points and not self.penalties
         return is_wide and self.trace_weight > 0.0 and self.manifold_term is None
+
+    @property
+    def directions(self) -> FloatArray:
+        """Orthonormal directions (m, k) of the span of the points if this is wide, else I."""
+        if not self.is_wide:
+            return np.eye(self.pairs.n_features)
+        span = self.moments.span if self.mu > 0.0 else None  # else of the labeled points alone
+        return spanning_directions(self.pairs.points)[0] if span is None else span
 
     @property
     def basis(self) -> WhitenedBasis:

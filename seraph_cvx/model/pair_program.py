@@ -294,10 +294,10 @@ class FactorPoint:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""
         return self._rough_hessian.curvature(S)
 
-    def missing_beside(self, gradient: FloatArray) -> FloatArray:
-        """What estimates of second derivatives miss if the gradient is about this one.
+    def hessian_correction(self, gradient: FloatArray) -> FloatArray:
+        """What to add to the estimated S + M, given the gradient of all pairs at a point nearby.
 
-        That is exact on the span of L, where it is known.
+        With it, S + M is that gradient, but for the span of L, where that of this point is known.
         """
         if not isinstance(self._hessian, _SampledHessian):
             raise AssertionError("Second derivatives of all pairs miss nothing.")
@@ -311,7 +311,7 @@ class FactorPoint:
         return isinstance(self._hessian, _PointsPass)
 
     def is_estimate(self, rough: bool) -> bool:
-        """Whether second derivatives are of some of the points, or would be."""
+        """Whether second derivatives are estimated by some of the points."""
         return isinstance(self._rough_hessian if rough else self._hessian, _SampledHessian)
 
     @cached_property

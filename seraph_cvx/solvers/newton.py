@@ -115,8 +115,9 @@ class FactorSearch:
     """A descent over factors of growing rank, until the point is stationary over the cone.
 
     `tol` is what the slope and the negative eigenvalues may be worth at the end, relative to Phi;
-    a step inside the trust region along which Phi falls by no more than `least_fall`, likewise, is
-    the last one unless the rank has to grow. `deadline` is on the clock of `time.perf_counter`.
+    a step inside the trust region along which Phi falls by no more than `least_fall`, likewise (a
+    tenth of it, if the step is poor), is the last one unless the rank has to grow. `deadline` is on
+    the clock of `time.perf_counter`.
     """
 
     program: PairProgram | PenalizedProgram
@@ -125,7 +126,7 @@ class FactorSearch:
     deadline: float = np.inf
     watch: Watch | None = None
     least_fall: float = 0.0
-    believes_estimates: bool = True  # of the gradient, where they say that the rank is enough
+    trusts_estimates: bool = True  # of the gradient, where they say that the rank is enough
     steps: int = field(default=0, init=False)
     passes: int = field(default=0, init=False)
     radius: float = field(default=0.0, init=False)
@@ -281,22 +282,22 @@ class FactorSearch:
             self.secants.append((other.L - current.L, change))
 
     def _hessian_at(self, current: FactorPoint, rough: bool) -> Callable[[FloatArray], FloatArray]:
-        """The Hessian product; an estimate is made exact along the last steps (BFGS updates).
+        """The Hessian product; an estimate is corrected along the last steps, by BFGS updates.
 
-        Of an estimate near the end, what the gradient of all pairs tells is taken from a point
-        nearby: errors in it might make the second derivatives indefinite.
+        Near the end, the part of an estimate that depends on the gradient is replaced by that of
+        all pairs at a point nearby: sampling errors in it could make the Hessian indefinite.
         """
         updates: list[tuple[FloatArray, float]] = []
-        missing = None
+        correction = None
         if current.is_estimate(rough) and not rough:
             if self.gradient is None:
                 self.gradient = current.gradient
-            missing = current.missing_beside(self.gradient)
+            correction = current.hessian_correction(self.gradient)
 
         def product(D: FloatArray) -> FloatArray:
             result = current.hessian_product(D, rough)
-            if missing is not None:
-                result = result + 2.0 * missing @ D
+            if correction is not None:
+                result = result + 2.0 * correction @ D
             for w, size in updates:
                 result = result + (float(np.vdot(w, D)) / size) * w
             return result
@@ -319,14 +320,16 @@ class FactorSearch:
     def _increase_rank(self, current: FactorPoint) -> FactorPoint | None:
         """Append columns along the most negative eigenvalues of the gradient, if it has such.
 
-        Where an estimate of the gradient has none, that is believed at first: what is certified
-        afterwards would show it.
+        Where an estimate of the gradient has none, that is trusted at first: the certificate
+        would show if it was wrong.
         """
         worth = max(TOLERANCE_SHARE * self.tol, current.steepness) * max(1.0, abs(current.value))
         # the size that a metric may have where C + R = I
         negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.typical_size)
-        estimate = current.rough_gradient if self.gradient is None else self.gradient
-        if self.believes_estimates and estimate is not None:
+        estimate = None
+        if self.trusts_estimates:
+            estimate = current.rough_gradient if self.gradient is None else self.gradient
+        if estimate is not None:
             estimate = _off_the_face(current.L, estimate)
             if has_cholesky_factor(estimate + negligible * np.eye(len(estimate))):
                 return None
@@ -342,7 +345,7 @@ class FactorSearch:
         descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
         length = self._first_length(current, shape, descent)
         self.steps += 1
-        self.is_cut, best = False, None
+        self.is_cut, self.gradient, best = False, None, None
         for _ in range(MOST_LENGTHS):
             trial_point = self._at(np.hstack([current.L, length * shape]))
             if trial_point.value < (current if best is None else best).value:
@@ -459,7 +462,7 @@ def newton(
                 best = certificate
         if best.relative_gap <= tol or search.is_over:
             break
-        L, search.believes_estimates = current.L, False
+        L, search.trusts_estimates = current.L, False
         search.tol *= 0.1
     is_converged = best.relative_gap <= tol or (
         not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol

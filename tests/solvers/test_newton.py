@@ -112,6 +112,23 @@ def test_second_derivatives_of_some_points_are_near_those_of_all(few_points):
         np.testing.assert_allclose(getattr(streamed, name), expected, rtol=0.0, atol=1e-11 * size)
 
 
+def test_estimates_are_corrected_by_the_gradient_of_all_pairs_and_along_the_last_step(few_points):
+    few_points()
+    program = many_points().program
+    L, D = np.random.default_rng(0).normal(size=(2, 4, 2))
+    here, there = program.at(L), program.at(L - 0.1 * D)
+    estimate = here.make_hessian(False).gradient + program.recession
+    assert np.max(np.abs(estimate - here.gradient)) > 1e-3 * np.max(np.abs(here.gradient))
+    corrected = estimate + here.hessian_correction(here.gradient)
+    np.testing.assert_allclose(corrected, here.gradient, rtol=1e-9)
+    search = FactorSearch(program, 1e-8)
+    product = search._hessian_at(here, rough=False)(D) - here.hessian_product(D)
+    np.testing.assert_allclose(product, 2.0 * (here.gradient - estimate) @ D, rtol=1e-7)
+    search._remember(there, here)
+    change = here.factor_gradient - there.factor_gradient
+    np.testing.assert_allclose(search._hessian_at(here, rough=False)(0.1 * D), change, rtol=1e-9)
+
+
 @pytest.mark.parametrize("m", [4, 12])
 def test_second_derivatives_of_some_points_take_hardly_more_steps(m, few_points):
     """Errors of the sample must not make them indefinite where the gradient is zero."""
