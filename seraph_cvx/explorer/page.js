@@ -201,7 +201,7 @@ function openTab(name) {
     button.tabIndex = isOpen ? 0 : -1;
   }
   find(".solver").hidden = name !== "Solvers";
-  find(".copy").hidden = name !== "Python";
+  find(".copy").hidden = true; // until there is something to copy
   askForSheet();
 }
 
@@ -215,6 +215,7 @@ async function askForSheet(withSolver = null) {
     text.textContent = answer.sheet;
     sheet.replaceChildren(text);
     copyButton.textContent = "Copy";
+    find(".copy").hidden = false;
   } else {
     sheet.innerHTML = answer.sheet;
   }

@@ -172,6 +172,13 @@ def test_server_hears_no_other_address_of_this_machine(address):
         socket.create_connection(("127.0.0.2", port), 5)
 
 
+SLOW_ANSWERS = """() => {
+  const answer = window.fetch;
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 500));
+  window.fetch = (...request) => pause().then(() => answer(...request));
+}"""
+
+
 def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_recipe(
     open_page, link, address, tmp_path
 ):
@@ -219,6 +226,7 @@ def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_rec
     agrees(page, state)
     page.reload()
     agrees(page, state)
+    page.evaluate(SLOW_ANSWERS)  # nothing to copy is offered before the recipe is there
     page.get_by_role("tab", name="Python").click()  # the recipe prints the metric
     page.get_by_role("button", name="Copy", exact=True).click()
     page.get_by_role("button", name="Copied").wait_for()
