@@ -15,6 +15,7 @@ import typer
 
 from ..certificate import certify
 from ..datasets import load_sampling
+from ..display.progress_line import ProgressLine
 from ..estimators.settings import RECOMMENDED
 from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
@@ -390,20 +391,28 @@ def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
         alert(written("long_work", pairs=pairs, time=time_needed, only_labeled=only_labeled))
 
 
+class IterationReports(ProgressLine):
+    """Prints each iteration of a fit, and a line of progress below them."""
+
+    def __init__(self, then: Callable[[FloatArray], object] | None) -> None:
+        super().__init__(console=screen)
+        self.then, self.progress = then, self.move
+
+    def __call__(self, step: Iteration, metric: FloatArray) -> None:
+        """Print an iteration, and hand its metric on."""
+        report_iteration(step, metric)
+        if self.then is not None:
+            self.then(metric)
+
+
 def learn(
     seraph: SERAPH, X: Any, labels: Any, then: Callable[[FloatArray], object] | None = None
 ) -> None:
     """Fit SERAPH, print each iteration, which `then` gets too; Ctrl-C keeps what there is."""
-
-    def callback(step: Iteration, metric: FloatArray) -> None:
-        report_iteration(step, metric)
-        if then is not None:
-            then(metric)
-
     is_direct = seraph.algorithm == "direct"
     tell("steps", seraph=seraph)
-    seraph.set_params(callback=None if is_direct else callback, on_interrupt="keep")
-    with screen.status("learning"), warnings.catch_warnings():
+    with IterationReports(then) as callback, warnings.catch_warnings():
+        seraph.set_params(callback=callback, on_interrupt="keep")
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "y holds")  # said before, with the option that helps
         try:

@@ -17,8 +17,9 @@ OFTEN = 0.1
 class ProgressLine:
     """A line that says where a long computation stands, on stderr unless told otherwise.
 
-    On a terminal it is rewritten in place, by rich where that is installed. Elsewhere finished
-    steps are plain lines, and what is still running is one at most every ten seconds.
+    On a terminal it is rewritten in place, by rich where that is installed; a rich `console` that
+    prints at the same time has to be given. Elsewhere finished steps are plain lines, and what is
+    still running is one at most every ten seconds.
 
     Examples
     --------
@@ -28,21 +29,24 @@ class ProgressLine:
     iteration 1
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, console: Any = None) -> None:
+        self._console = console if console is not None and console.is_terminal else None
         self._stream = sys.stderr if stream is None else stream
-        self._is_terminal = self._stream.isatty()
+        self._is_terminal = self._console is not None or self._stream.isatty()
         self._last = time.perf_counter()
         self._width = 0
         self._spinner: Any = None
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        if self._is_terminal:
+        console = self._console
+        if self._is_terminal and console is None:
             try:
                 from rich.console import Console
             except ImportError:
                 return self
             console = Console(file=self._stream, highlight=False, markup=False)
+        if console is not None:
             self._spinner = self._open.enter_context(console.status(""))
         return self
 

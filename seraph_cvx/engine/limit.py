@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -30,9 +30,12 @@ class Limit:
     deadline: float = np.inf
     is_interrupted: bool = False
     is_noticed: bool = False  # whether a sum has ended because of it
+    watch: Callable[[], object] | None = None  # called between two blocks, in any thread
 
     def check(self) -> None:
         """Raise OutOfTime where the time is up."""
+        if self.watch is not None:
+            self.watch()
         if self.is_interrupted or time.perf_counter() >= self.deadline:
             self.is_noticed = True
             raise OutOfTime

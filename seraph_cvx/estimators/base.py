@@ -193,7 +193,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
         penalties = self._check_penalties()
         if self.algorithm == "direct":
-            for name in self._given({**CONIC, "callback": (None,)}):
+            unused = CONIC if hasattr(self.callback, "progress") else {**CONIC, "callback": (None,)}
+            for name in self._given(unused):
                 raise ValueError(
                     f'{name} is for the M-steps of algorithm="em"; algorithm="direct" has none: '
                     "leave it out."

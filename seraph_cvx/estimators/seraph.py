@@ -117,7 +117,9 @@ class SERAPH(BaseSERAPH):
         enough to compute it.
     callback : callable, optional
         Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
-        return value ends the fit there, with status interrupted.
+        return value ends the fit there, with status interrupted. If it has a method `progress`,
+        that is called between blocks of pairs with a line about what is running; "direct", which
+        has no iterations, calls only that.
     on_interrupt : "raise" or "keep", default="raise"
         What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
         "keep": the fit ends as at a time limit, with status interrupted; a second Ctrl-C raises. A

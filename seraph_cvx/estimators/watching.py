@@ -39,7 +39,7 @@ class FitWatch:
     limit: Limit = field(default_factory=Limit)
     is_attached: bool = False
     is_forced: bool = False
-    number: int = 1
+    running: str = "iteration 1"
     clock: float = field(default_factory=time.perf_counter)
     timer: threading.Timer | None = None
 
@@ -47,6 +47,8 @@ class FitWatch:
         """Interrupt the sums with this limit from now on, and at once if Ctrl-C was pressed."""
         limit.is_interrupted = self.limit.is_interrupted
         self.limit, self.is_attached = limit, True
+        if self._shows:
+            limit.watch = self._show_running
 
     def announce(self, time_needed: str) -> None:
         """Show how long the fit will take and what would shorten it, if it takes long."""
@@ -58,7 +60,7 @@ class FitWatch:
 
     def iteration(self, done: Iteration, step: Step) -> bool:
         """Show an iteration and hand it to the callback; whether the fit should end."""
-        self.number = done.number + 1
+        self.running = f"iteration {done.number + 1}"
         if self.line is not None:
             gap = "" if np.isinf(done.relative_gap) else f", gap {done.relative_gap:.1e}"
             self.line.tell(
@@ -74,10 +76,8 @@ class FitWatch:
 
     def step(self, steps: int, value: float) -> bool:
         """Show a step inside an iteration; whether the fit should end."""
-        if self.line is not None:
-            self.line.move(
-                f"[SERAPH] iteration {self.number}, step {steps}: {value:.8g}{self._elapsed}"
-            )
+        self.running = f"{self.running.partition(',')[0]}, step {steps}: {value:.8g}"
+        self._show_running()
         return self.limit.is_interrupted
 
     def end(self, message: str, status: Status, n_iterations: int) -> None:
@@ -123,6 +123,17 @@ class FitWatch:
             _press_ctrl_c()
 
     @property
+    def _shows(self) -> list[Callable[[str], object]]:
+        """Who is told what is running."""
+        shows = [getattr(self.line, "move", None), getattr(self.callback, "progress", None)]
+        return [show for show in shows if show is not None]
+
+    def _show_running(self) -> None:
+        """Say what is running: between two steps, and between two blocks of pairs."""
+        for show in self._shows:
+            show(f"[SERAPH] {self.running}{self._elapsed}")
+
+    @property
     def _elapsed(self) -> str:
         return f", {time.perf_counter() - self.clock:.1f} s"
 
@@ -143,6 +154,7 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
             yield watch
     finally:
         watch.limit.is_interrupted = watch.limit.is_noticed = False
+        watch.limit.watch = None
 
 
 def _is_main_thread() -> bool:

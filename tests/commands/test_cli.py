@@ -23,6 +23,7 @@ from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.display import progress_line
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.plots import RegionsDisplay
@@ -309,6 +310,14 @@ def test_other_warnings_are_shown_too(table, monkeypatch):
         result = run(FIT)
     assert "Note: the sky is falling" in result.stderr
     assert "FutureWarning: so is the moon" in result.stderr
+
+
+def test_what_is_running_is_said_where_there_is_no_terminal_too(table, monkeypatch):
+    monkeypatch.setattr(progress_line, "SELDOM", 0.0)
+    result = run(FIT)
+    for number in (1, 2):
+        assert f"[SERAPH] iteration {number}" in result.stderr
+    assert "[SERAPH]" not in result.stdout
 
 
 def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, folder, monkeypatch):

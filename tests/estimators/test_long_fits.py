@@ -280,6 +280,30 @@ def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(capsys, mon
     assert "[SERAPH] iteration 1, step 3: " in capsys.readouterr().err
 
 
+class Listener:
+    """A callback that is told what is running, too."""
+
+    def __init__(self):
+        self.heard = []
+
+    def __call__(self, iteration, metric):
+        self.heard.append(f"done {iteration.number}")
+
+    def progress(self, text):
+        self.heard.append(re.search(r"iteration \d+", text).group())
+
+
+def test_a_callback_with_progress_is_told_what_is_running_between_blocks_of_pairs():
+    listener = Listener()
+    model = SERAPH(callback=listener).fit(X, Y)
+    for number in range(1, model.n_iter_ + 1):
+        running = listener.heard[: listener.heard.index(f"done {number}")]
+        assert running.count(f"iteration {number}") >= 2  # not only once a step
+    heard = len(listener.heard)
+    model.set_params(callback=None).fit(X, Y)
+    assert len(listener.heard) == heard
+
+
 # Conic solvers, and what rounding allows
 
 
