@@ -547,6 +547,12 @@ class ListPass:
         t = 2.0 * self.second * np.einsum("ij,ij->i", self.U, F)
         return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
 
+    def curvature_matrix(self, X: FloatArray) -> FloatArray:
+        """What phi'' adds to the Hessian as a matrix: sum_k 2 phi'' (v_k y_k')(v_k y_k')'."""
+        V = self.pairs.differences @ X
+        products = np.einsum("ki,kj->kij", V, self.U).reshape(len(V), -1)
+        return np.asarray(products.T @ (2.0 * self.second[:, None] * products))
+
     def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
         squares = np.square(self.pairs.differences @ X)
         return np.asarray((self.second * (squares @ d)) @ squares)

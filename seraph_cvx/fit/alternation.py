@@ -191,7 +191,7 @@ def alternate(
         for that, and none otherwise.
     checkpoint : path, optional
         A file that has the state of the run after each iteration. Where it exists the run goes on
-        from there, to the same metric (with more than 6,000 points, to one as good); it has to be
+        from there, to the same metric (with 1,000 points or more, to one as good); it has to be
         the same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
         Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to

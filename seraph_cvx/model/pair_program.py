@@ -22,17 +22,25 @@ from ..engine.cluster import ClusterSums
 from ..engine.distances import Factor
 from ..engine.layout import Layout, sample_counts
 from ..engine.pair_sums import PairSums
-from ..engine.passes import AllPairs, FactorPairs, ListedPairs, LossTerms, PairLoss, PairPass
+from ..engine.passes import (
+    AllPairs,
+    FactorPairs,
+    ListedPairs,
+    ListPass,
+    LossTerms,
+    PairLoss,
+    PairPass,
+)
 from ..numerics.arrays import cuda_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
 
 FINE_POINTS = 6_000
-"""Second derivatives are of all pairs of up to so many points."""
+"""Second derivatives are of all pairs of up to so many points; of more, they are of some pairs."""
 
-SAMPLE_POINTS = 4_000
-"""Of more points, they are of the pairs of so many."""
+FINE_RATIO, LEAST_DRAWN, MOST_DRAWN = 250, 1 << 13, 1 << 18
+"""Pairs drawn at random that they are of then: so many for each number in L, no fewer, no more."""
 
 ROUGH_POINTS, ROUGH_RATIO = 2_000, 8
 """Rough ones are of a third of the points, but of no more than this, and of no fewer than this
@@ -40,6 +48,13 @@ times the coordinates."""
 
 SMALL = 1_000
 """With fewer points all second derivatives are of all of them."""
+
+COARSE_RATIO, LEAST_RATIO = 50, 4
+"""Drawn pairs that a preconditioner is made of, at most and at least, for each number in L."""
+
+MATRIX_COST, MATRIX_ENTRIES = 20.0, 1 << 24
+"""The cost of a preconditioner, at most, in passes that are matrix products alone; and its memory.
+"""
 
 KEPT_POINTS = 6_000
 """Points up to which a search over weights of features keeps all pairs."""
@@ -153,20 +168,78 @@ class PairProgram:
         if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
             on_gpu: FactorHessian = self._gpu.few.pass_at(L)
             return on_gpu
-        if whole is not None and (not rough or self._n_rough_points >= self.sums.n_points):
-            return whole
-        points = self._rough_points if rough else self._fine_points
-        some = points.pass_at(L)
-        if len(points.X) == self.sums.n_points and not self.sums.is_sampled:
-            return some
-        return _SampledHessian(some, _symmetric_solution(L, half_gradient - some.half_gradient))
-
-    @property
-    def _n_rough_points(self) -> int:
-        """The number of points of which rough second derivatives are; all where few save little."""
         n, m = self.sums.points.shape
-        few = max(min(ROUGH_POINTS, n // 3), ROUGH_RATIO * m)
-        return int(few if n >= max(SMALL, 2 * few) and not self._is_listed else n)
+        if rough and self._n_rough_points < n:
+            return self._sampled_hessian(L, half_gradient, [self._rough_points.pass_at(L)])
+        if whole is not None:
+            return whole
+        if n <= FINE_POINTS and not self.sums.is_sampled:
+            return self._points.pass_at(L)
+        passes = self._drawn_passes(L, FINE_RATIO * max(m, L.size))
+        over_points = [_PointsPass(self.sums.points, some) for some in passes]
+        return self._sampled_hessian(L, half_gradient, over_points)
+
+    def preconditioner(self, L: FloatArray, half_gradient: FloatArray) -> FloatArray | None:
+        """About the Hessian with respect to L, as a matrix; None where it is not worth its cost."""
+        n, size, (m, rank) = self.sums.n_points, L.size, L.shape
+        cost = MATRIX_COST * n * n * (rank + 10)
+        n_pairs = int(min(COARSE_RATIO * size, cost / size**2, MATRIX_ENTRIES / size))
+        if n < SMALL or self._is_listed or n_pairs < LEAST_RATIO * size:
+            return None
+        X, passes = self.sums.points, self._drawn_passes(L, n_pairs)
+        over_points = [_PointsPass(X, some) for some in passes]
+        S = self._sampled_hessian(L, half_gradient, over_points).gradient + self.recession
+        H = np.sum([some.curvature_matrix(X) for some in passes], axis=0)
+        for column in range(rank):
+            H.reshape(m, rank, m, rank)[:, column, :, column] += S
+        return np.asarray(2.0 * H)
+
+    def _sampled_hessian(
+        self, L: FloatArray, half_gradient: FloatArray, passes: list[_PointsPass]
+    ) -> _SampledHessian:
+        """The estimate by some pairs, in accord with the gradient of all."""
+        missing = half_gradient - np.sum([some.half_gradient for some in passes], axis=0)
+        return _SampledHessian(passes, _symmetric_solution(L, missing))
+
+    def _drawn_passes(self, L: FloatArray, n_pairs: int) -> list[ListPass]:
+        """Passes over pairs drawn at random: as many pairs of few points say less."""
+        n_pairs = 1 << (min(max(n_pairs, LEAST_DRAWN), MOST_DRAWN) - 1).bit_length()
+        if n_pairs not in self._drawn:
+            self._drawn[n_pairs] = self._draw(n_pairs)
+        Y = self.sums.points @ L
+        return [pairs.at(Y) for pairs in self._drawn[n_pairs]]
+
+    @cached_property
+    def _drawn(self) -> dict[int, list[ListedPairs]]:
+        return {}
+
+    def _draw(self, n_pairs: int) -> list[ListedPairs]:
+        """Unlabeled and labeled pairs that are drawn at random, each standing for several."""
+        sums, labels, mu = self.sums, self.sums.labels, self.unlabeled_weight
+        rng, n, groups = np.random.default_rng(0), sums.n_points, []
+
+        def draw(members: IntArray) -> IntArray:
+            first = rng.integers(len(members), size=n_pairs)
+            second = (first + rng.integers(1, len(members), size=n_pairs)) % len(members)
+            return members[np.column_stack([first, second])]
+
+        if mu > 0.0:
+            drawn = None if sums.remote is None else sums.remote.drawn
+            pairs = draw(np.arange(n)) if drawn is None else drawn[:n_pairs]
+            weight = mu * sums.n_unlabeled / len(pairs)
+            groups.append((pairs, np.full(len(pairs), weight), self.loss))
+        total, c = labels.n_labeled, labels.confidence
+        if total <= n_pairs or not labels.is_complete:
+            rows = np.arange(total) if total <= n_pairs else rng.choice(total, n_pairs, False)
+            weights = np.ones(len(rows)) if c is None else c[rows]
+            pairs = labels.listed[rows]
+        else:
+            pairs, weights = draw(labels.members), np.ones(n_pairs)
+        if len(pairs):
+            groups.append((pairs, (total / len(pairs)) * weights, LOGISTIC))
+        return [
+            ListedPairs(pairs, n, weights, loss, self.threshold) for pairs, weights, loss in groups
+        ]
 
     @cached_property
     def gpu_pairs(self) -> Any:
@@ -192,22 +265,22 @@ class PairProgram:
         """The losses of all pairs, labeled ones included."""
         return LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
 
+    @property
+    def _n_rough_points(self) -> int:
+        """The number of points of which rough second derivatives are; all where few save little."""
+        n, m = self.sums.points.shape
+        few = max(min(ROUGH_POINTS, n // 3), ROUGH_RATIO * m)
+        return int(few if n >= max(SMALL, 2 * few) and not self._is_listed else n)
+
     @cached_property
     def _points(self) -> _Points:
         return self._points_of(np.arange(self.sums.n_points))
 
     @cached_property
-    def _fine_points(self) -> _Points:
-        n, m = self.sums.points.shape
-        return self._sample(n if n <= FINE_POINTS else max(SAMPLE_POINTS, ROUGH_RATIO * m))
-
-    @cached_property
     def _rough_points(self) -> _Points:
-        return self._sample(self._n_rough_points)
-
-    def _sample(self, n_points: int) -> _Points:
-        """Some points, each standing for several; all of them where they are few."""
-        counts = sample_counts(len(self.sums.labels.members), self.sums.n_points, n_points)
+        """Some points, each standing for several."""
+        n_labeled = len(self.sums.labels.members)
+        counts = sample_counts(n_labeled, self.sums.n_points, self._n_rough_points)
         return self._points_of(np.flatnonzero(counts), counts)
 
     @property
@@ -276,9 +349,10 @@ class FactorPoint:
     @property
     def rough_gradient(self) -> FloatArray | None:
         """An estimate of `gradient`, exact on the span of L; None where it saves no work."""
-        if not isinstance(self._rough_hessian, _SampledHessian):
+        hessian = self._hessian if self.is_estimate(False) else self._rough_hessian
+        if not isinstance(hessian, _SampledHessian):
             return None
-        return symmetrize(self._rough_hessian.gradient + self.program.recession)
+        return symmetrize(hessian.gradient + self.program.recession)
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -290,20 +364,15 @@ class FactorPoint:
         hessian = self._rough_hessian if rough else self._hessian
         return np.asarray(2.0 * (hessian.hessian_product(D) + self.program.recession @ D))
 
+    @property
+    def preconditioner(self) -> FloatArray | None:
+        """About the Hessian, as a matrix; None where that is not worth its cost."""
+        half = 0.5 * self.factor_gradient - self.program.recession @ self.L
+        return self.program.preconditioner(self.L, half)
+
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""
         return self._rough_hessian.curvature(S)
-
-    def hessian_correction(self, gradient: FloatArray) -> FloatArray:
-        """What to add to the estimated S + M, given the gradient of all pairs at a point nearby.
-
-        With it, S + M is that gradient, but for the span of L, where that of this point is known.
-        """
-        if not isinstance(self._hessian, _SampledHessian):
-            raise AssertionError("Second derivatives of all pairs miss nothing.")
-        half = 0.5 * self.factor_gradient - gradient @ self.L
-        estimate = self._hessian.gradient + self.program.recession
-        return np.asarray(gradient + _symmetric_solution(self.L, half) - estimate)
 
     @property
     def is_of_all_pairs(self) -> bool:
@@ -311,7 +380,7 @@ class FactorPoint:
         return isinstance(self._hessian, _PointsPass)
 
     def is_estimate(self, rough: bool) -> bool:
-        """Whether second derivatives are estimated by some of the points."""
+        """Whether second derivatives are estimated by some of the pairs."""
         return isinstance(self._rough_hessian if rough else self._hessian, _SampledHessian)
 
     @cached_property
@@ -331,28 +400,30 @@ class FactorPoint:
 
 
 class _SampledHessian(NamedTuple):
-    """Second derivatives by the pairs of some points, but for what the gradient of all tells.
+    """Second derivatives by some pairs, but for what the gradient of all tells.
 
     They hold S = sum_k w_k v_k v_k'. Of that, SL is known from all pairs, and `missing` is the
     least change of the estimate that makes it so: S + M is zero on the span of L at an optimum,
     where errors would make it indefinite.
     """
 
-    some: _PointsPass
+    passes: list[_PointsPass]
     missing: FloatArray
 
     @property
     def gradient(self) -> FloatArray:
         """The gradient with respect to the metric, S."""
-        return self.some.gradient + self.missing
+        parts = [some.gradient for some in self.passes]
+        return np.asarray(np.sum([*parts, self.missing], axis=0))
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative along D of half the gradient with respect to the factor."""
-        return self.some.hessian_product(D) + self.missing @ D
+        parts = [some.hessian_product(D) for some in self.passes]
+        return np.asarray(np.sum([*parts, self.missing @ D], axis=0))
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of the sum along SS'."""
-        return self.some.curvature(S)
+        return sum(some.curvature(S) for some in self.passes)
 
 
 def _symmetric_solution(L: FloatArray, R: FloatArray) -> FloatArray:

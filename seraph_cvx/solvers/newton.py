@@ -1,11 +1,11 @@
 """Newton's method on the factor L of a metric LL': Hessian products within a trust region.
 
 On matrices of one rank Phi(LL') is smooth and unconstrained, and a pass over the pairs costs no
-more than the rank asks for. No Hessian is formed: conjugate gradients find the step, and stop at
-the edge of the trust region or where the curvature is negative (Steihaug and Toint). Where the
-slope is zero the gradient with respect to the metric decides: if it has a negative eigenvalue, its
-eigenvector is a new column; if not, the point is stationary over the whole cone, and optimal where
-Phi is convex.
+more than the rank asks for. No Hessian is formed, but an estimate of it by a few pairs near the
+end, as a preconditioner: conjugate gradients find the step, and stop at the edge of the trust
+region or where the curvature is negative (Steihaug and Toint). Where the slope is zero the gradient
+with respect to the metric decides: if it has a negative eigenvalue, its eigenvector is a new
+column; if not, the point is stationary over the whole cone, and optimal where Phi is convex.
 """
 
 from __future__ import annotations
@@ -42,12 +42,6 @@ CG_ACCURACY = 0.3
 ESTIMATED = 0.02
 """Where second derivatives are estimates, more accurate steps are of no use."""
 
-MOST_SECANTS = 5
-"""Steps along which an estimate of second derivatives is made exact."""
-
-LEAST_UPDATE = 1e-8
-"""An update by a change of the slope that is more nearly orthogonal to its step is left out."""
-
 MOST_FLAT_TRIALS = 3
 """Further trials of a step whose reduction is rounding."""
 
@@ -59,6 +53,13 @@ NEAR_END = 1e-4
 
 LEAST_CURVATURE = 0.05
 """The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
+
+LEAST_SHIFT = 2e-3
+"""What is added to the diagonal of an estimated Hessian, as a share of its mean: L and its
+rotations have the same metric, so that it is singular."""
+
+WORN = 12
+"""An estimate that conjugate gradients needed more products with is made anew for the next step."""
 
 STEEP = 1e-3
 """Above this steepness the first trial of a step is made of rough second derivatives."""
@@ -133,10 +134,7 @@ class FactorSearch:
     level: float = field(default=0.0, init=False)  # no step where the steepness is within it
     is_cut: bool = field(default=False, init=False)  # whether the last step ended at the edge
     start_value: float = field(default=np.nan, init=False)
-    secants: deque[tuple[FloatArray, FloatArray]] = field(
-        default_factory=lambda: deque(maxlen=MOST_SECANTS), init=False
-    )
-    gradient: FloatArray | None = field(default=None, init=False)  # of all pairs, somewhere near
+    estimate: FloatArray | None = field(default=None, init=False)  # Cholesky factor of a Hessian
     is_stopped: bool = field(default=False, init=False)
 
     def run(self, L: FloatArray, level: float = 0.0) -> FactorPoint:
@@ -171,8 +169,6 @@ class FactorSearch:
             if new is not None:
                 fall = (current.value - new.value) / max(1.0, abs(new.value))
                 is_poor = new.steepness > POOR * current.steepness
-                if is_poor:
-                    self.gradient = None
                 if fall <= (0.1 if is_poor else 1.0) * self.least_fall and not self.is_cut:
                     self.level = np.inf
                 elif np.isinf(self.level):  # the rank has grown
@@ -211,7 +207,6 @@ class FactorSearch:
                 continue
             for candidate in _candidates(current, step, predicted):
                 trial_point = self._at(candidate)
-                self._remember(current, trial_point)
                 reduction = current.value - trial_point.value
                 is_flatter = _norm(trial_point.factor_gradient) < FLATTER * slope_norm
                 if predicted < 100.0 * rounding:
@@ -231,10 +226,6 @@ class FactorSearch:
             is_flat = is_rounding and trial >= MOST_FLAT_TRIALS
             if is_flat or length <= 1e-15 * _norm(current.L) or self.is_over:
                 return None
-            if is_rounding:
-                self.secants.clear()  # their changes of the slope may be rounding, too
-            if not rough:
-                self.gradient = None
         return None
 
     def _direction(self, current: FactorPoint, rough: bool) -> tuple[FloatArray, float, bool]:
@@ -249,11 +240,12 @@ class FactorSearch:
         tolerance = _norm(slope) * min(CG_ACCURACY, max(goal, share))
         step, hessian_step = np.zeros_like(slope), np.zeros_like(slope)
         residual = -slope
-        direction = self._preconditioner @ residual
+        solve = self._preconditioner(current)
+        direction = solve(residual)
         square = float(np.vdot(residual, direction))
-        at_edge, hessian_product = False, self._hessian_at(current, rough)
-        for _ in range(MOST_PRODUCTS):
-            product = hessian_product(direction)
+        at_edge = False
+        for n_products in range(MOST_PRODUCTS):
+            product = current.hessian_product(direction, rough)
             curvature = float(np.vdot(direction, product))
             length = square / curvature if curvature > 0.0 else np.inf
             longest = _to_edge(step, direction, self.radius)
@@ -266,53 +258,28 @@ class FactorSearch:
             residual = residual - length * product
             if _norm(residual) <= tolerance or self._is_late():
                 break
-            preconditioned = self._preconditioner @ residual
+            if n_products == WORN:
+                self.estimate = None
+            preconditioned = solve(residual)
             last, square = square, float(np.vdot(residual, preconditioned))
             direction = preconditioned + (square / last) * direction
         predicted = -float(np.vdot(slope, step)) - 0.5 * float(np.vdot(step, hessian_step))
         return step, predicted, at_edge
 
-    def _remember(self, current: FactorPoint, other: FactorPoint) -> None:
-        """Keep how the slope changed along a step, for the next estimates of second derivatives."""
-        if other.L.shape != current.L.shape:
-            self.secants.clear()
-            self.gradient = None
-        else:
-            change = other.factor_gradient - current.factor_gradient
-            self.secants.append((other.L - current.L, change))
-
-    def _hessian_at(self, current: FactorPoint, rough: bool) -> Callable[[FloatArray], FloatArray]:
-        """The Hessian product; an estimate is corrected along the last steps, by BFGS updates.
-
-        Near the end, the part of an estimate that depends on the gradient is replaced by that of
-        all pairs at a point nearby: sampling errors in it could make the Hessian indefinite.
-        """
-        updates: list[tuple[FloatArray, float]] = []
-        correction = None
-        if current.is_estimate(rough) and not rough:
-            if self.gradient is None:
-                self.gradient = current.gradient
-            correction = current.hessian_correction(self.gradient)
-
-        def product(D: FloatArray) -> FloatArray:
-            result = current.hessian_product(D, rough)
-            if correction is not None:
-                result = result + 2.0 * correction @ D
-            for w, size in updates:
-                result = result + (float(np.vdot(w, D)) / size) * w
-            return result
-
-        for step, change in self.secants if current.is_estimate(rough) else ():
-            if step.shape == current.L.shape:
-                estimate = product(step)
-                size, known = float(np.vdot(estimate, step)), float(np.vdot(change, step))
-                if min(size, known) > LEAST_UPDATE * _norm(estimate) * _norm(step):
-                    updates += [(estimate, -size), (change, known)]
-        return product
+    def _preconditioner(self, current: FactorPoint) -> Callable[[FloatArray], FloatArray]:
+        """The product with about the inverse of the Hessian: near the end, of an estimate of it."""
+        shape = current.L.shape
+        if current.steepness <= STEEP and isinstance(self.program, PairProgram):
+            if self.estimate is None or len(self.estimate) != current.L.size:
+                self.estimate = _shifted_factor(current.preconditioner)
+            if self.estimate is not None:
+                factor = self.estimate, True
+                return lambda R: scipy.linalg.cho_solve(factor, R.ravel()).reshape(shape)
+        return self._rough_inverse.__matmul__
 
     @cached_property
-    def _preconditioner(self) -> FloatArray:
-        """The preconditioner (M + t I)^{-1}: off the face, M is most of the second derivatives."""
+    def _rough_inverse(self) -> FloatArray:
+        """The inverse (M + t I)^{-1}: off the face, M is most of the second derivatives."""
         M = self.program.recession
         least = LEAST_CURVATURE * float(np.max(np.diag(M), initial=0.0)) or 1.0
         return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
@@ -326,9 +293,7 @@ class FactorSearch:
         worth = max(TOLERANCE_SHARE * self.tol, current.steepness) * max(1.0, abs(current.value))
         # the size that a metric may have where C + R = I
         negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.typical_size)
-        estimate = None
-        if self.trusts_estimates:
-            estimate = current.rough_gradient if self.gradient is None else self.gradient
+        estimate = current.rough_gradient if self.trusts_estimates else None
         if estimate is not None:
             estimate = _off_the_face(current.L, estimate)
             if has_cholesky_factor(estimate + negligible * np.eye(len(estimate))):
@@ -345,7 +310,7 @@ class FactorSearch:
         descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
         length = self._first_length(current, shape, descent)
         self.steps += 1
-        self.is_cut, self.gradient, best = False, None, None
+        self.is_cut, best = False, None
         for _ in range(MOST_LENGTHS):
             trial_point = self._at(np.hstack([current.L, length * shape]))
             if trial_point.value < (current if best is None else best).value:
@@ -390,6 +355,19 @@ def _candidates(current: FactorPoint, step: FloatArray, predicted: float) -> Ite
             if current.curvature(faded) - slope <= predicted:
                 yield L @ rotation[:, ~is_faded]
     yield L
+
+
+def _shifted_factor(H: FloatArray | None) -> FloatArray | None:
+    """The Cholesky factor of H + t I for a small t that makes it positive definite, if one does."""
+    if H is None:
+        return None
+    mean = float(np.mean(np.diag(H)))
+    for shift in (LEAST_SHIFT, 10.0 * LEAST_SHIFT, 100.0 * LEAST_SHIFT):
+        try:
+            return np.asarray(np.linalg.cholesky(H + shift * mean * np.eye(len(H))))
+        except np.linalg.LinAlgError:
+            continue
+    return None
 
 
 def _off_the_face(L: FloatArray, gradient: FloatArray) -> FloatArray:

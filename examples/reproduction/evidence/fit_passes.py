@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_digits, load_wine, make_classification
 
 from seraph_cvx import SERAPH
-from seraph_cvx.engine.passes import BlocksPass
+from seraph_cvx.engine.passes import BlocksPass, ListedPairs, ListPass
 from seraph_cvx.model.pair_program import PairProgram
 
 from .measuring import MeasuredRows, Report, quiet
@@ -64,11 +64,16 @@ class Counts:
         """The share of all pairs that the pairs of some points are."""
         return (n_points / self.n) ** 2
 
+    def drawn_share(self, drawn: ListedPairs) -> float:
+        """The share of all pairs that some drawn ones are."""
+        return 2.0 * len(drawn.pairs) / (self.n * (self.n - 1))
+
 
 @contextmanager
 def counted(n: int) -> Iterator[Counts]:
     """A context in which passes and Hessian products over the pairs of points are counted."""
     counts, at, product = Counts(n), PairProgram.at, BlocksPass.hessian_product
+    drawn_at, drawn_product = ListedPairs.at, ListPass.hessian_product
 
     def counted_at(self, L):
         counts.passes += counts.share(self.sums.n_points)
@@ -78,7 +83,17 @@ def counted(n: int) -> Iterator[Counts]:
         counts.products += counts.share(len(self.Y))
         return product(self, E)
 
+    def counted_drawn_at(self, *given):
+        counts.passes += counts.drawn_share(self)
+        return drawn_at(self, *given)
+
+    def counted_drawn_product(self, E):
+        counts.products += counts.drawn_share(self.pairs)
+        return drawn_product(self, E)
+
     with (
+        patch.object(ListedPairs, "at", counted_drawn_at),
+        patch.object(ListPass, "hessian_product", counted_drawn_product),
         patch.object(PairProgram, "at", counted_at),
         patch.object(BlocksPass, "hessian_product", counted_product),
     ):
