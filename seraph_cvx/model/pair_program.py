@@ -39,8 +39,12 @@ from .pair_losses import LOGISTIC
 FINE_POINTS = 6_000
 """Second derivatives are of all pairs of up to so many points; of more, they are of some pairs."""
 
-FINE_RATIO, LEAST_DRAWN, MOST_DRAWN = 250, 1 << 13, 1 << 18
-"""Pairs drawn at random that they are of then: so many for each number in L, no fewer, no more."""
+FINE_RATIO, FINE_SHARE = 250, 0.005
+"""Pairs drawn at random that they are of then: so many for each number in L, or this share of all.
+"""
+
+LEAST_DRAWN, MOST_DRAWN = 1 << 13, 1 << 20
+"""Pairs that are drawn at random, at least and at most."""
 
 ROUGH_POINTS, ROUGH_RATIO = 2_000, 8
 """Rough ones are of a third of the points, but of no more than this, and of no fewer than this
@@ -175,7 +179,8 @@ class PairProgram:
             return whole
         if n <= FINE_POINTS and not self.sums.is_sampled:
             return self._points.pass_at(L)
-        passes = self._drawn_passes(L, FINE_RATIO * max(m, L.size))
+        n_pairs = max(FINE_RATIO * max(m, L.size), int(FINE_SHARE * n * n / 2))
+        passes = self._drawn_passes(L, n_pairs)
         over_points = [_PointsPass(self.sums.points, some) for some in passes]
         return self._sampled_hessian(L, half_gradient, over_points)
 
