@@ -9,7 +9,8 @@ After each minimization the gradient becomes the new multiplier Y (Hestenes, Pow
 It is a subgradient of P at a, so its conjugate is finite; and where the minimization ended, the
 gradient of f plus the multipliers is PSD, nearly: (sigma(-s), Y) is the dual point of a
 certificate. The minimizations are by Newton's method on the factor, but for two constraints that
-need no multiplier: a diagonal metric and an upper bound.
+need no multiplier: a diagonal metric and an upper bound. `Sparse` without other penalties has a
+method of its own, in `interior_point.py`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from .gradient_steps import Iterate, projected_step
+from .interior_point import is_for_interior_point, solve_sparse
 from .newton import (
     FLAT,
     OVERFLOWED,
@@ -131,6 +133,10 @@ def solve_penalized(
                 'solver="fista" cannot take it: use a conic solver, for instance '
                 'solver="CLARABEL".'
             )
+    if is_for_interior_point(objective):
+        run = solve_sparse(objective, tol, max_iter, start, deadline, watch)
+        if run is not None:
+            return run
     multipliers = [np.zeros((m, m))] * len(penalties)
     if start is not None:
         gradient = objective.program.value_and_gradient(start)[1]
