@@ -27,9 +27,6 @@ from .passes import Swept, longest_chain, sum_strip, swept, with_one
 
 logger = logging.getLogger(__name__)
 
-ENOUGH_POINTS = 1024
-"""With fewer, a pass is over before a worker has heard of it."""
-
 TASKS_A_WORKER = 2
 """Tasks per worker and pass: few, as each costs a message; several, as workers differ."""
 
@@ -111,9 +108,7 @@ class ClusterSums:
 
     @property
     def is_available(self) -> bool:
-        """Whether joblib's backend works in other processes, and there is enough to do."""
-        if len(self.shipment.points) < ENOUGH_POINTS:
-            return False
+        """Whether joblib's backend works in other processes."""
         backend = _backend()
         return not getattr(backend, "supports_sharedmem", False) and not _is_worker()
 

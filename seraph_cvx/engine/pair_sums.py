@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
 
+ENOUGH_FOR_WORKERS = 1024
+"""With fewer points, a pass is over before a worker has heard of it."""
+
 MANY_LABELED_PAIRS = 1 << 14
 """Labeled pairs up to which each is summed by itself, by the difference of its points."""
 
@@ -301,7 +304,7 @@ class PairSums:
 
 def _remote_sums(
     pairs: PairSet, order: IntArray, centered: FloatArray, given: FloatArray, layout: Layout
-) -> RemoteSums:
+) -> RemoteSums | None:
     """Sums over a sample, on the device of the user's array, or on workers if there are any."""
     if pairs.drawn is not None:
         from .device import DrawnPairs
@@ -315,6 +318,8 @@ def _remote_sums(
         from .device import DeviceSums
 
         return DeviceSums.of(centered, layout, pairs.device_array)
+    if len(centered) < ENOUGH_FOR_WORKERS:
+        return None
     from .cluster import ClusterSums, Shipment
 
     return ClusterSums(Shipment(centered, layout))

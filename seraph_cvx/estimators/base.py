@@ -22,7 +22,6 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import numerical_rank
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
-from ..penalties.penalty import Penalty
 from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
 from .evidence import LeaveOneOut, describe_features, describe_outcome, leave_one_out
@@ -32,6 +31,7 @@ from .settings import RECOMMENDED, Setting, find_setting, matching_threshold
 if TYPE_CHECKING:
     from ..certificate import Certificate
     from ..certificate.sampling import SamplingReport
+    from ..penalties.penalty import Penalty
     from .watching import FitWatch
 
 CONIC: dict[str, tuple[Any, ...]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
@@ -22,7 +22,9 @@ from ..numerics.arrays import Array, to_device_of
 from ..numerics.checks import FloatArray, IntArray, check_number
 from ..numerics.psd_cone import factor, shrink, symmetrize
 from ..pairs.pair_set import PairSet
-from ..penalties.penalty import Penalty
+
+if TYPE_CHECKING:
+    from ..penalties.penalty import Penalty
 
 AUTO_TRACE_SHARE = 0.08
 """The trace weight "auto", as a share of the critical one, if all labeled points were similar."""

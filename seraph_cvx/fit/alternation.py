@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from os import PathLike
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +33,11 @@ from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
-from ..penalties.penalty import Penalty
 from ..solvers.solution import MStepSolution, Status
 from .steps import DescentState, Step, StepKind, alternation_steps, certified_as_it_is
+
+if TYPE_CHECKING:
+    from ..penalties.penalty import Penalty
 
 logger = logging.getLogger(__name__)
 

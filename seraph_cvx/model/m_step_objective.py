@@ -20,7 +20,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy  # imports its parts when they are first used
@@ -36,12 +36,14 @@ from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
-from ..penalties.penalty import Penalty
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import Geometry, MStepFamily
 from .pair_losses import LOGISTIC
 from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
+
+if TYPE_CHECKING:
+    from ..penalties.penalty import Penalty
 
 RANK_TOLERANCE = 1e-12
 """An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
@@ -147,6 +149,8 @@ class MStepObjective:
         trace_weight = check_number(self.trace_weight, "trace_weight", minimum=0.0)
         linear, others = list(self.linear_blocks), []
         for block in self.penalties:
+            from ..penalties.penalty import Penalty
+
             if not isinstance(block, Penalty):
                 raise TypeError(
                     f"penalties holds {block!r}, which is not a Penalty: give blocks of "

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..engine.cluster import ClusterSums
 from ..engine.distances import Factor
 from ..engine.layout import Layout, sample_counts
 from ..engine.pair_sums import PairSums
@@ -92,7 +91,19 @@ class PairProgram:
             return self._point(
                 L, *sums, lambda: on_gpu.gradient, lambda rough: on_gpu.second_order_pass
             )
-        remote = self.sums.remote if self.sums.is_remote else None
+        if self.sums.is_remote:
+            return self._at_remotely(L)
+        keeps = self._is_listed or self.sums.n_points <= FINE_POINTS
+        pairs = self._points.pass_at(L, keep=keeps)
+        second = partial(self._hessian, L, pairs.half_gradient, pairs if keeps else None)
+        sums = pairs.at_points.total, pairs.at_points.excess, pairs.half_gradient
+        return self._point(L, *sums, lambda: pairs.gradient, second)
+
+    def _at_remotely(self, L: FloatArray) -> FactorPoint:
+        """The same by a pass on a device or on workers; second derivatives are made here."""
+        from ..engine.cluster import ClusterSums
+
+        remote = self.sums.remote
         if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
             terms = self._all_terms
             sum_over = partial(remote.over_unlabeled, [Factor(L)], terms, self.sums.limit)
@@ -100,15 +111,9 @@ class PairProgram:
             gradient = cache(lambda: sum_over().matrix)
             second = partial(self._hessian, L, half, None)
             return self._point(L, float(total), float(excess), half, gradient, second)
-        if remote is not None:
-            value, push = self.value_and_gradient(L @ L.T)
-            second = partial(self._hessian, L, (push - self.recession) @ L, None)
-            return FactorPoint(self, L, value, 2.0 * push @ L, lambda: push, second)
-        keeps = self._is_listed or self.sums.n_points <= FINE_POINTS
-        pairs = self._points.pass_at(L, keep=keeps)
-        second = partial(self._hessian, L, pairs.half_gradient, pairs if keeps else None)
-        sums = pairs.at_points.total, pairs.at_points.excess, pairs.half_gradient
-        return self._point(L, *sums, lambda: pairs.gradient, second)
+        value, push = self.value_and_gradient(L @ L.T)
+        second = partial(self._hessian, L, (push - self.recession) @ L, None)
+        return FactorPoint(self, L, value, 2.0 * push @ L, lambda: push, second)
 
     def _point(
         self,

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
-from ..penalties.penalty import TermPoint
 from .m_step_objective import MStepObjective, pair_program
 from .pair_losses import EntropyLoss, SharpenedLoss
 from .pair_program import FactorHessian, FactorPoint, PairProgram
+
+if TYPE_CHECKING:
+    from ..penalties.penalty import TermPoint
 
 
 def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
@@ -72,7 +74,7 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
     return objective.penalized_value(J, A), objective.penalized_value(seven, A)
 
 
-Term = Callable[[FloatArray], TermPoint]
+Term: TypeAlias = "Callable[[FloatArray], TermPoint]"
 """A smooth function of the metric in the data's coordinates, with its derivatives."""
 
 

@@ -135,6 +135,9 @@ _SHARED = _SharedLimit()
 
 @cache
 def _controller() -> ThreadpoolController:
+    """What limits the BLAS of NumPy and the other one of SciPy."""
+    import scipy.linalg  # noqa: F401, a BLAS that is loaded later is not limited
+
     return ThreadpoolController()
 
 

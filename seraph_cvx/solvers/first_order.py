@@ -15,8 +15,7 @@ from ..engine.distances import Factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
-from .gradient_steps import STALLED, Coordinates, minimize_by_gradient_steps
-from .newton import FLAT, OVERFLOWED, STOPPED, SolverRun, Watch, newton, subsampled_start
+from .newton import FLAT, OVERFLOWED, STALLED, STOPPED, SolverRun, Watch, newton, subsampled_start
 from .solution import ROUNDING_GAP, MStepSolution, Status
 
 CLEAR_DECREASE = 1e-6
@@ -40,6 +39,8 @@ def projected_gradient(
             "projected-gradient takes no penalties but the trace penalty and the manifold term: "
             f'use solver="fista" or a conic solver for {list(objective.penalties)}.'
         )
+    from .gradient_steps import Coordinates, minimize_by_gradient_steps
+
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
@@ -83,6 +84,8 @@ def fista(
         steps, is_over = run.steps, run.is_converged or run.solver_status == STOPPED
         first = None if is_over else run.certificate.metric
     if not is_over:
+        from .gradient_steps import Coordinates, minimize_by_gradient_steps
+
         basis = objective.basis
         white = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
         left = max(1, max_iter - steps)

@@ -19,7 +19,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import factor, project, symmetrize
-from .newton import STOPPED, SolverRun, Watch
+from .newton import STALLED, STOPPED, SolverRun, Watch
 
 SLACKEN = 0.995
 """L shrinks by this factor a step, so that it follows the curvature down."""
@@ -30,7 +30,6 @@ LEAST_CURVATURE = 1e-6
 CHECK_EVERY = 0.1
 """The gap is looked at again after this share of the iterations so far: cheap, and never late."""
 
-STALLED = "no further progress"
 LEAST_DECREASE, SHORTEST_STALL = 1e-13, 200
 """f has stalled if it fell by less than this share over this many iterations, and half of all."""
 

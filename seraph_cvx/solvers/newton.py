@@ -104,8 +104,9 @@ AT_ONCE = 15_000
 """Points up to which fused kernels of a GPU pass over all pairs in hardly more time than over few:
 most of it goes to launching them."""
 
-STOPPED, OVERFLOWED = "stopped from outside", "overflow"
-"""The status of a method that its `watch` ended, or whose numbers became too large."""
+STOPPED, OVERFLOWED, STALLED = "stopped from outside", "overflow", "no further progress"
+"""The status of a method that its `watch` ended, whose numbers became too large, or that stalled.
+"""
 
 Watch: TypeAlias = Callable[[int, float], object]
 """Called with the steps made so far and the value reached; a true answer ends the method there."""

@@ -28,7 +28,7 @@ from stress_judge import Given, Judge, ball, known_optimum  # noqa: E402
 from stress_search import Search  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-import seraph_cvx.engine.cluster  # noqa: E402
+import seraph_cvx.engine.pair_sums  # noqa: E402
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
 from seraph_cvx.engine.cluster import ClusterSums  # noqa: E402
@@ -389,7 +389,7 @@ def test_explicit_a_pair_whose_squared_length_underflows(exponent, weight):
 @pytest.mark.filterwarnings("ignore")
 def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch):
     """However few the points, they are sent to workers here; in one test there is one cluster."""
-    monkeypatch.setattr(seraph_cvx.engine.cluster, "ENOUGH_POINTS", 2)
+    monkeypatch.setattr(seraph_cvx.engine.pair_sums, "ENOUGH_FOR_WORKERS", 2)
     sweeps = []
     original = ClusterSums.over_unlabeled
 

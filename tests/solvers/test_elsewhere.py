@@ -39,6 +39,7 @@ from seraph_cvx import (
     compare_solvers,
 )
 from seraph_cvx.certificate.sampling import certify_in_full
+from seraph_cvx.engine import pair_sums
 from seraph_cvx.engine.cluster import ClusterSums
 from seraph_cvx.engine.layout import PairTerms
 from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
@@ -225,6 +226,7 @@ def forgetful(monkeypatch):
                 raise losses.pop(0)
             return super().__call__(tasks)
 
+    monkeypatch.setattr(pair_sums, "ENOUGH_FOR_WORKERS", 2)
     monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
     monkeypatch.setattr(joblib, "Parallel", Forgetful)
     return losses
