@@ -194,7 +194,7 @@ class PairProgram:
         n, size, (m, rank) = self.sums.n_points, L.size, L.shape
         cost = MATRIX_COST * n * n * (rank + 10)
         n_pairs = int(min(COARSE_RATIO * size, cost / size**2, MATRIX_ENTRIES / size))
-        if n < SMALL or self._is_listed or n_pairs < LEAST_RATIO * size:
+        if n_pairs < LEAST_RATIO * size or n < SMALL or self._is_listed or self._gpu is not None:
             return None
         X, passes = self.sums.points, self._drawn_passes(L, n_pairs)
         over_points = [_PointsPass(X, some) for some in passes]
