@@ -195,7 +195,7 @@ class SERAPH(BaseSERAPH):
     """
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        with one_blas_thread():
+        with one_blas_thread(min(pairs.points.shape)):
             L, not_reached = self._minimize(pairs)
             self._keep_evidence(pairs, y, L)
         return not_reached

@@ -128,7 +128,11 @@ def descend_directly(
         found = as_factor(check_metric(start, points.shape[1], "start"))
     values, stationarity, is_stopped, n_steps = list[float](), np.inf, False, 0
     try:
-        with m_step.limit.until(deadline), one_blas_thread(), keeping_factor(m_step.basis):
+        with (
+            m_step.limit.until(deadline),
+            one_blas_thread(min(m_step.pairs.points.shape)),
+            keeping_factor(m_step.basis),
+        ):
             L = leading_factor(m_step, found)
             program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
             search = FactorSearch(program, tol, max_iter, deadline, watch)

@@ -166,7 +166,7 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
     """Certify the metric of `step` for its M-step as it stands; nothing is solved."""
     clock, certificate = time.perf_counter(), None
     try:
-        with one_blas_thread():
+        with one_blas_thread(min(objective.pairs.points.shape)):
             factor = as_factor(cast(FloatArray | Factor, step.found))
             certificate = certify_factor(objective, factor.L, tol)
     except OutOfTime:
@@ -206,7 +206,7 @@ def descent_steps(
     search.radius, passes, steps = state.radius, 0, state.steps
     points = search.points(state.factor, state.level)
     while True:
-        with one_blas_thread():
+        with one_blas_thread(min(objective.pairs.points.shape)):
             now = next(points, None)
             if now is None:
                 return

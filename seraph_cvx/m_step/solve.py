@@ -101,7 +101,7 @@ class MStepSolver:
         tol = check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
-        with one_blas_thread():
+        with one_blas_thread(min(objective.pairs.points.shape)):
             if not self.allow_unattained:
                 require_attained(objective)
             if self.solver in FIRST_ORDER:
@@ -112,7 +112,7 @@ class MStepSolver:
         self, objective: MStepObjective, tol: float, start: FloatArray | None = None
     ) -> tuple[FloatArray, int]:
         """A factor of a metric near the optimum, uncertified, and the passes that it took."""
-        with one_blas_thread():
+        with one_blas_thread(min(objective.pairs.points.shape)):
             require_attained(objective)
             seconds = self._seconds
             deadline = np.inf if seconds is None else time.perf_counter() + seconds

@@ -102,6 +102,10 @@ def to_numbers(rows: list[list[Any]]) -> FloatArray:
     return np.asarray(to_host(flat), dtype=np.float64).reshape(len(rows), -1)
 
 
+LARGE_DIMENSION = 1_000
+"""The size of matrices from which on BLAS may use all its threads."""
+
+
 class _SharedLimit:
     """A limit shared by all fits of a process: the first one sets it, the last one lifts it."""
 
@@ -142,11 +146,15 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread(dimension: int = 0) -> Iterator[None]:
     """Limit BLAS to one thread in this context: blocks are small, more threads are `n_jobs`.
 
-    With two threads an M-step took 50 times longer while another process was running.
+    With two threads an M-step took 50 times longer while another process was running. There is no
+    limit where matrices of a large dimension take most of the time.
     """
+    if dimension >= LARGE_DIMENSION:
+        yield
+        return
     _SHARED.enter()
     try:
         yield

@@ -211,6 +211,8 @@ def check_metric(
         raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
     scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(matrix)) or 1.0))
     scaled = symmetrize(matrix / scale[:, None] / scale)
+    if np.max(np.abs(matrix), initial=0.0) > np.finfo(np.float64).max / 2.0:
+        raise ValueError(f"{name} is too large, twice its largest entry overflows: divide it.")
     matrix = symmetrize(matrix)
     smallest, rounding = 0.0, ROUNDING_EIGENVALUE * n_features
     if not has_cholesky_factor(scaled + rounding * np.eye(n_features)):

@@ -146,6 +146,7 @@ def test_closed_form_the_regularizer_counts_whatever_its_unit(unit):
         ([[-1.0, 0.0], [0.0, 1.0]], r"not positive semidefinite .* -1\)"),
         ([[0.0, 1.0], [1.0, 0.0]], "not positive semidefinite"),
         ([[0.0, 1e-200], [0.0, 1.0]], "not symmetric"),
+        ([[1e308, 0.0], [0.0, 1.0]], "too large"),
     ],
 )
 def test_failure_path_what_is_no_metric_is_named(matrix, message):
