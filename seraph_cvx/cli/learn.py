@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +32,7 @@ from .fit_report import (
     write_page,
 )
 from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, argument, in_panel, option
-from .report import alert, answers_in_words, say, screen, tell, written
+from .report import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
 from .tables import (
     Reading,
     TableError,
@@ -288,26 +289,27 @@ def fit(
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
         announce_long_work(pairs, seraph)
-        try:
-            learn(seraph, Z, table.labels)
-        except OptimumNotAttained as error:
-            feature = table.feature_names[int(np.argmax(np.abs(error.direction)))]
-            error.add_note(
-                f"In your table that feature is the column {feature!r}, and the points are its "
-                "rows, numbered from 0."
-            )
-            raise
-        model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
-        if seraph.status_ is Status.INTERRUPTED:
-            target = target.with_stem(target.stem + ".interrupted")
+        with interrupts_deferred() as pending:  # until the model is written
+            try:
+                learn(seraph, Z, table.labels, pending=pending)
+            except OptimumNotAttained as error:
+                feature = table.feature_names[int(np.argmax(np.abs(error.direction)))]
+                error.add_note(
+                    f"In your table that feature is the column {feature!r}, and the points are its "
+                    "rows, numbered from 0."
+                )
+                raise
+            model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
+            if seraph.status_ is Status.INTERRUPTED:
+                target = target.with_stem(target.stem + ".interrupted")
+                write_model(target, model, seraph, table)
+                kept.append(f"the metric of iteration {seraph.n_iter_} is in {target}")
+                raise KeyboardInterrupt
+            if not np.any(seraph.components_):
+                status = seraph.status_.value
+                fail(f"The status is {status}, but all distances are zero; nothing was written.")
             write_model(target, model, seraph, table)
-            kept.append(f"the metric of iteration {seraph.n_iter_} is in {target}")
-            raise KeyboardInterrupt
-        if not np.any(seraph.components_):
-            status = seraph.status_.value
-            fail(f"The status is {status}, but all distances are zero; nothing was written.")
-        write_model(target, model, seraph, table)
-        kept.append(f"the metric is in {target}")
+            kept.append(f"the metric is in {target}")
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
         tell("saved", path=target, standardize=standardize)
@@ -394,9 +396,9 @@ def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
 class IterationReports(ProgressLine):
     """Prints each iteration of a fit, and a line of progress below them."""
 
-    def __init__(self, then: Callable[[FloatArray], object] | None) -> None:
+    def __init__(self, then: Callable[[FloatArray], object] | None, pending: list[int]) -> None:
         super().__init__(console=screen)
-        self.then, self.progress = then, self.move
+        self.then, self.pending = then, pending
 
     def __call__(self, step: Iteration, metric: FloatArray) -> None:
         """Print an iteration, and hand its metric on."""
@@ -404,14 +406,28 @@ class IterationReports(ProgressLine):
         if self.then is not None:
             self.then(metric)
 
+    def progress(self, text: str) -> None:
+        """Say what is running; press Ctrl-C that was pressed before the fit could listen."""
+        if self.pending:
+            self.pending.clear()
+            signal.raise_signal(signal.SIGINT)
+        self.move(text)
+
 
 def learn(
-    seraph: SERAPH, X: Any, labels: Any, then: Callable[[FloatArray], object] | None = None
+    seraph: SERAPH,
+    X: Any,
+    labels: Any,
+    then: Callable[[FloatArray], object] | None = None,
+    pending: list[int] | None = None,
 ) -> None:
     """Fit SERAPH, print each iteration, which `then` gets too; Ctrl-C keeps what there is."""
     is_direct = seraph.algorithm == "direct"
     tell("steps", seraph=seraph)
-    with IterationReports(then) as callback, warnings.catch_warnings():
+    with (
+        IterationReports(then, [] if pending is None else pending) as callback,
+        warnings.catch_warnings(),
+    ):
         seraph.set_params(callback=callback, on_interrupt="keep")
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "y holds")  # said before, with the option that helps

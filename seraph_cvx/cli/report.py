@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
 import textwrap
+import threading
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator
@@ -140,6 +142,33 @@ def answers_in_words(parameters: Iterable[str] = ()) -> Iterator[list[str]]:
                 raise
             alert(f"Error: {in_options(_sentence(error, kept), parameters)}", style="red")
             raise typer.Exit(2) from None
+
+
+@contextmanager
+def interrupts_deferred() -> Iterator[list[int]]:
+    """A context in which the first Ctrl-C is kept in a list, and raised at the end if it is there.
+
+    The second one raises at once. Where Ctrl-C is ignored, as in background jobs, it stays so.
+    """
+    pending: list[int] = []
+
+    def keep(number: int, _: Any) -> None:
+        if pending:
+            raise KeyboardInterrupt
+        pending.append(number)
+
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or before in (signal.SIG_IGN, None):
+        yield pending
+        return
+    signal.signal(signal.SIGINT, keep)
+    try:
+        yield pending
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pending:
+        raise KeyboardInterrupt
 
 
 def option_of(parameter: str) -> str:

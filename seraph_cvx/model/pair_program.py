@@ -38,7 +38,7 @@ from .pair_losses import LOGISTIC
 FINE_POINTS = 6_000
 """Second derivatives are of all pairs of up to so many points; of more, they are of some pairs."""
 
-FINE_RATIO, FINE_SHARE = 250, 0.005
+FINE_RATIO, FINE_SHARE = 250, 0.002
 """Pairs drawn at random that they are of then: so many for each number in L, or this share of all.
 """
 

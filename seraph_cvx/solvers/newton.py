@@ -97,6 +97,9 @@ NEGLIGIBLE = 1e-8
 SUBSAMPLE_SIZE = 400
 """Points of the small M-step; one of less than three times as many is not worth it."""
 
+ROUGH_SIZE = 3_000
+"""Points of the M-step that is solved roughly where there are three times as many."""
+
 SUBSAMPLE_TOL = 1e-3
 """The relative gap of the small M-step that a large one starts from."""
 
@@ -481,7 +484,10 @@ def rough_m_step(
     Nothing certifies it: it is where another method starts.
     """
     factor = subsampled_start(objective, deadline) if start is None else None
-    return _rough_factor(objective, tol, start, factor, deadline, watch)
+    some = subsampled_objective(objective, ROUGH_SIZE) if factor is not None else None
+    if some is None:
+        return _rough_factor(objective, tol, start, factor, deadline, watch)
+    return _rough_factor(some, tol, None, factor, deadline, watch)[0], 0
 
 
 def subsampled_start(objective: MStepObjective, deadline: float) -> FloatArray | None:

@@ -341,6 +341,30 @@ def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, fo
     np.testing.assert_allclose(kept.m_step_metric_, seen[-1])
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [
+        (SERAPH, "_make_pairs", "the metric of iteration 0 is in flowers.metric.interrupted.npz"),
+        (learn, "write_model", "the metric is in flowers.metric.npz"),
+        (learn, "tell", "the metric"),  # when the fit is announced
+    ],
+)
+def test_ctrl_c_just_before_or_after_a_fit_loses_nothing(
+    flowers, folder, monkeypatch, module, name, said
+):
+    original, presses = getattr(module, name), []
+
+    def press_once(*args, **given):
+        if not presses:
+            presses.append(signal.raise_signal(signal.SIGINT))
+        return original(*args, **given)
+
+    monkeypatch.setattr(module, name, press_once)
+    result = run(f"{FIT_FLOWERS} --force")
+    assert_answered_in_words(result, [f"Interrupted: {said}"], 130)
+    assert load_model(next(folder.glob("*.npz")))
+
+
 FAILURES = {
     "failed": (RuntimeError("no metric"), 1, "status is failed; nothing was written. no metric"),
     "interrupted": (KeyboardInterrupt(), 130, "Interrupted: nothing was written."),
