@@ -113,7 +113,7 @@ class SERAPH(BaseSERAPH):
         certificate is of the M-step with this penalty.
     time_limit : float, optional
         Seconds for the whole fit, which then ends, also inside a pass over the pairs, with the best
-        metric so far and status time_limit; `certificate_` is None where one more second is not
+        metric so far and status time_limit; `certificate_` is None where half a second more is not
         enough to compute it.
     callback : callable, optional
         Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true

@@ -53,7 +53,7 @@ LOOSENESS = 0.1
 ROUNDING = 1e-13
 """A relative fall of J below this is rounding."""
 
-SECONDS_TO_FINISH = 1.0
+SECONDS_TO_FINISH = 0.5
 """After a time limit or an interrupt the certificate has to be computed within this time."""
 
 
@@ -189,8 +189,8 @@ def alternate(
         accelerated only if all of them are smooth; `kind` in the history shows whether it was.
     time_limit : float, optional
         Seconds for the whole run. A pass over the pairs then ends where it is, and the best metric
-        so far is returned with status time_limit. It has a certificate if one more second is enough
-        for that, and none otherwise.
+        so far is returned with status time_limit. It has a certificate if half a second more is
+        enough for that, and none otherwise.
     checkpoint : path, optional
         A file that has the state of the run after each iteration. Where it exists the run goes on
         from there, to the same metric (with 1,000 points or more, to one as good); it has to be
