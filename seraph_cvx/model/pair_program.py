@@ -55,7 +55,7 @@ SMALL = 1_000
 COARSE_RATIO, LEAST_RATIO = 50, 4
 """Drawn pairs that a preconditioner is made of, at most and at least, for each number in L."""
 
-MATRIX_COST, MATRIX_ENTRIES = 20.0, 1 << 24
+MATRIX_COST, MATRIX_ENTRIES = 8.0, 1 << 24
 """The cost of a preconditioner, at most, in passes that are matrix products alone; and its memory.
 """
 
@@ -184,7 +184,7 @@ class PairProgram:
             return whole
         if n <= FINE_POINTS and not self.sums.is_sampled:
             return self._points.pass_at(L)
-        n_pairs = max(FINE_RATIO * max(m, L.size), int(FINE_SHARE * n * n / 2))
+        n_pairs = max(FINE_RATIO * max(m, L.size), int(FINE_SHARE * n * n / 2), LEAST_DRAWN)
         passes = self._drawn_passes(L, n_pairs)
         over_points = [_PointsPass(self.sums.points, some) for some in passes]
         return self._sampled_hessian(L, half_gradient, over_points)
@@ -193,7 +193,8 @@ class PairProgram:
         """About the Hessian with respect to L, as a matrix; None where it is not worth its cost."""
         n, size, (m, rank) = self.sums.n_points, L.size, L.shape
         cost = MATRIX_COST * n * n * (rank + 10)
-        n_pairs = int(min(COARSE_RATIO * size, cost / size**2, MATRIX_ENTRIES / size))
+        wanted = max(COARSE_RATIO * size, LEAST_DRAWN)
+        n_pairs = int(min(wanted, cost / max(size, 1) ** 2, MATRIX_ENTRIES / max(size, 1)))
         if n_pairs < LEAST_RATIO * size or n < SMALL or self._is_listed or self._gpu is not None:
             return None
         X, passes = self.sums.points, self._drawn_passes(L, n_pairs)
@@ -213,7 +214,7 @@ class PairProgram:
 
     def _drawn_passes(self, L: FloatArray, n_pairs: int) -> list[ListPass]:
         """Passes over pairs drawn at random: as many pairs of few points say less."""
-        n_pairs = 1 << (min(max(n_pairs, LEAST_DRAWN), MOST_DRAWN) - 1).bit_length()
+        n_pairs = 1 << (min(n_pairs, MOST_DRAWN).bit_length() - 1)  # few numbers, to be kept
         if n_pairs not in self._drawn:
             self._drawn[n_pairs] = self._draw(n_pairs)
         Y = self.sums.points @ L
