@@ -235,13 +235,16 @@ class PairProgram:
             return members[np.column_stack([first, second])]
 
         if mu > 0.0:
-            drawn = None if sums.remote is None else sums.remote.drawn
-            pairs = draw(np.arange(n)) if drawn is None else drawn[:n_pairs]
+            pairs = None if sums.remote is None else sums.remote.drawn
+            if pairs is None:
+                pairs = draw(np.arange(n))
+            elif len(pairs) > n_pairs:
+                pairs = pairs[rng.choice(len(pairs), n_pairs, replace=False)]
             weight = mu * sums.n_unlabeled / len(pairs)
             groups.append((pairs, np.full(len(pairs), weight), self.loss))
         total, c = labels.n_labeled, labels.confidence
         if total <= n_pairs or not labels.is_complete:
-            rows = np.arange(total) if total <= n_pairs else rng.choice(total, n_pairs, False)
+            rows = np.arange(total) if total <= n_pairs else rng.choice(total, n_pairs)
             weights = np.ones(len(rows)) if c is None else c[rows]
             pairs = labels.listed[rows]
         else:

@@ -110,6 +110,19 @@ def test_second_derivatives_of_some_pairs_are_near_those_of_all(few_pairs):
         np.testing.assert_allclose(getattr(streamed, name), expected, rtol=0.0, atol=1e-11 * size)
 
 
+def test_of_sampled_pairs_second_derivatives_are_of_a_fair_part():
+    """Sampled pairs are in order, and so are the points here: the first are like no others."""
+    X = np.random.default_rng(0).normal(size=(1300, 4))
+    X = X[np.argsort(np.linalg.norm(X, axis=1))]
+    pairs = PairSet.from_labels(X, np.where(np.arange(1300) % 100 == 0, np.arange(1300) % 3, -1))
+    program = MStepObjective(pairs.sampled(60_000, random_state=0)).program
+    L, D = 0.3 * np.random.default_rng(1).normal(size=(2, 4, 2))
+    product = program.at(L).hessian_product(D)
+    ahead, behind = (program.at(L + h * D).factor_gradient for h in (1e-5, -1e-5))
+    expected = (ahead - behind) / 2e-5
+    assert np.linalg.norm(product - expected) < 0.1 * np.linalg.norm(expected)
+
+
 @pytest.mark.parametrize("kind", ["m-step", "J", "many labels", "only labels", "confidences"])
 def test_the_preconditioner_is_near_the_hessian(kind):
     rng = np.random.default_rng(0)
