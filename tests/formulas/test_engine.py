@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.engine import device, layout
+from seraph_cvx.engine import device, layout, pair_sums
 from seraph_cvx.engine.cluster import ClusterSums
 from seraph_cvx.engine.layout import BatchSums, Layout, PairTerms
 from seraph_cvx.engine.moments import each_labeled, each_similar
@@ -79,10 +79,16 @@ def test_unlabeled_pairs_by_threads(terms, size):
         check(sums.over_unlabeled([METRIC], terms), by_hand(pairs.unlabeled))
 
 
+def workers_for_few_points(monkeypatch):
+    """Sums go by workers, which are threads, however few the points are."""
+    monkeypatch.setattr(pair_sums, "ENOUGH_FOR_WORKERS", 2)
+    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
+
+
 @pytest.mark.parametrize("where", ["workers", "device", "sample"])
 def test_unlabeled_pairs_elsewhere(monkeypatch, where):
     """Drawn pairs stand for all; on a device labeled pairs are summed too."""
-    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
+    workers_for_few_points(monkeypatch)
     monkeypatch.setattr(device, "DEVICE_BLOCK", 16)
     points = array_api_strict.asarray(X) if where == "device" else X
     pairs = PairSet.from_constraints(points, SIMILAR, DISSIMILAR, *CONFIDENCES)
@@ -189,10 +195,10 @@ def test_workers_find_the_same_in_whatever_shares(
     small_blocks, factors, kind, whitened, monkeypatch
 ):
     """Workers are threads in this test; in coordinates that turn and shift the points, too."""
-    objective = MStepObjective(labeled_by(kind))
-    here = facts(descent_program(objective, whitened=whitened), *factors)
-    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
-    found = []
+    here = facts(descent_program(MStepObjective(labeled_by(kind)), whitened=whitened), *factors)
+    workers_for_few_points(monkeypatch)
+    objective, found = MStepObjective(labeled_by(kind)), []
+    assert objective.sums.is_remote
     for n_jobs in (1, 2, 5):
         with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
             found.append(facts(descent_program(objective, whitened=whitened), *factors))
@@ -202,8 +208,9 @@ def test_workers_find_the_same_in_whatever_shares(
     assert_close(found[0], here)
 
 
-def test_points_that_were_used_travel_on(factors):
+def test_points_that_were_used_travel_on(factors, monkeypatch):
     """A worker may hand them to another one: what it made of them stays."""
+    workers_for_few_points(monkeypatch)
     sums = descent_program(MStepObjective(labeled_by("classes")), whitened=True).sums.remote
     here = sums.shipment.points_in(sums.point_coordinates)
     moved = pickle.loads(pickle.dumps(sums.shipment))
@@ -211,8 +218,8 @@ def test_points_that_were_used_travel_on(factors):
 
 
 def test_a_pass_brings_back_one_small_matrix_a_strip(small_blocks, factors, monkeypatch):
+    workers_for_few_points(monkeypatch)
     program = descent_program(MStepObjective(labeled_by("classes")))
-    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
     brought = []
     right = ClusterSums._on_workers
 
