@@ -148,9 +148,9 @@ class MStepObjective:
         pairs, term = self.pairs, self.manifold_term
         trace_weight = check_number(self.trace_weight, "trace_weight", minimum=0.0)
         linear, others = list(self.linear_blocks), []
-        for block in self.penalties:
+        if self.penalties:
             from ..penalties.penalty import Penalty
-
+        for block in self.penalties:
             if not isinstance(block, Penalty):
                 raise TypeError(
                     f"penalties holds {block!r}, which is not a Penalty: give blocks of "
