@@ -1,0 +1,328 @@
+"""The conic program that CVXPY makes of a problem, as the doubles that a certificate is about.
+
+    minimize  c'x + x'Px/2   subject to   Ax + s = b,  s in K,
+
+K a product of cones in the order of the rows. It is taken before a solver's own formatting: a PSD
+block holds the lower triangle of the matrix, column by column, without factors of sqrt(2).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import scipy
+from cvxpy.error import ParameterError
+from cvxpy.reductions.solution import Solution
+from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
+from cvxpy.utilities.psd_utils import TriangleKind
+
+from ...numerics.checks import FloatArray
+
+SparseMatrix = Any
+"""A `scipy.sparse.csc_array`."""
+
+MOST_VARIABLES = 30_000
+MOST_ENTRIES = 20_000_000
+
+LOGGAMMA_CONSTANT, NORMCDF_CONSTANT = 2.18382, 0.02301291
+"""Constants by which the two approximations that CVXPY writes in plain atoms are recognized."""
+
+
+class Refused(ValueError):
+    """What cannot be certified, by name, and what to do instead."""
+
+
+class Cone(NamedTuple):
+    """One factor of K: its kind, the number of its rows, and the exponents of a power cone."""
+
+    kind: str
+    rows: int
+    exponents: tuple[float, ...] = ()
+
+    @property
+    def side(self) -> int:
+        """The order of the matrices of a PSD cone."""
+        return (math.isqrt(8 * self.rows + 1) - 1) // 2
+
+    def as_json(self) -> list[Any]:
+        """The entry of the cone in a certificate file."""
+        if self.kind == "power":
+            return ["power", self.exponents[0].hex()]
+        if self.kind == "power_nd":
+            return ["power_nd", [alpha.hex() for alpha in self.exponents]]
+        return [self.kind, self.side if self.kind == "psd" else self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class ConicProgram:
+    """A conic program in doubles; the user's value is offset + sign * (its value)."""
+
+    A: SparseMatrix
+    b: FloatArray
+    c: FloatArray
+    P: SparseMatrix | None
+    cones: tuple[Cone, ...]
+    offset: float = 0.0
+    maximize: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("A", "P"):
+            matrix = getattr(self, name)
+            if matrix is not None:
+                matrix = scipy.sparse.csc_array(matrix, dtype=np.float64, copy=True)
+                matrix.sum_duplicates()
+                matrix.eliminate_zeros()
+                matrix.data.setflags(write=False)
+            object.__setattr__(self, name, matrix)
+        for name in ("b", "c"):
+            vector = np.array(getattr(self, name), dtype=np.float64).reshape(-1)
+            vector.setflags(write=False)
+            object.__setattr__(self, name, vector)
+        if self.P is not None and not self.P.nnz:
+            object.__setattr__(self, "P", None)
+        rows = sum(cone.rows for cone in self.cones)
+        if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:
+            raise ValueError("A, b, c and the cones of a conic program do not fit together.")
+        if self.P is not None and (self.P != self.P.T).nnz:
+            raise ValueError("P is not symmetric.")
+        for name, values in (("A", self.A.data), ("b", self.b), ("c", self.c), ("P", self._P_data)):
+            if not np.isfinite(values).all():
+                raise Refused(
+                    f"The data {name} of the conic program hold NaN or infinity: look for them in "
+                    "the constants and parameters of the problem."
+                )
+
+    @property
+    def _P_data(self) -> FloatArray:
+        return np.zeros(0) if self.P is None else self.P.data
+
+    @property
+    def sign(self) -> float:
+        """The sign of the program's value in the user's."""
+        return -1.0 if self.maximize else 1.0
+
+    def value(self, x: FloatArray) -> float:
+        """The objective c'x + x'Px/2 in plain doubles."""
+        quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
+        return float(self.c @ x) + quadratic
+
+    def rows_of(self, kind: str) -> Iterator[tuple[int, Cone]]:
+        """The first row of each block of a kind, with its cone."""
+        start = 0
+        for cone in self.cones:
+            if cone.kind == kind:
+                yield start, cone
+            start += cone.rows
+
+
+class _Formatting(CLARABEL):
+    """Clarabel's cones, with PSD blocks as plain lower triangles."""
+
+    PSD_TRIANGLE_KIND = TriangleKind.LOWER
+    PSD_SQRT2_SCALING = False
+
+    def is_installed(self) -> bool:
+        return True
+
+    def invert(self, solution: Any, inverse_data: Any) -> Solution:
+        return Solution("optimal", 0.0, {inverse_data[self.VAR_ID]: solution}, {}, {})
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalProblem:
+    """A problem of CVXPY with its conic program, and the way back to the user's variables."""
+
+    problem: cp.Problem
+    program: ConicProgram
+    chain: Any
+    inverse_data: Any
+    data: Any
+
+    def user_values(self, x: FloatArray) -> dict[int, Any]:
+        """The values of the user's variables, by id, at a point of the conic program."""
+        return dict(self.chain.invert(x, self.inverse_data).primal_vars)
+
+    def column_bounds(self, bounds: Mapping[cp.Variable, Any] | None) -> FloatArray | None:
+        """The bounds B_j of the columns, |x_j| <= B_j, infinite where none is given."""
+        if not bounds:
+            return None
+        known = np.full(len(self.program.c), np.inf)
+        places = self.user_values(np.arange(len(known), dtype=np.float64))
+        for variable, given in bounds.items():
+            size = np.broadcast_to(np.asarray(given, dtype=np.float64), variable.shape)
+            place = places.get(variable.id)
+            if place is None or not np.all(size >= 0.0):
+                raise ValueError(
+                    f"bounds: {variable.name()} must be a variable of the problem, and its bounds "
+                    "on absolute values nonnegative."
+                )
+            if np.iscomplexobj(place):
+                raise ValueError(f"bounds: the variable {variable.name()} is complex.")
+            columns = np.asarray(place).astype(np.int64).ravel()
+            np.minimum.at(known, columns, size.ravel())
+        return known
+
+
+def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProblem:
+    """The conic program of a problem, or a refusal that names the reason."""
+    _refuse(problem)
+    options = {"use_quad_obj": quadratic}
+    with warnings.catch_warnings(), _values_put_aside(problem):
+        warnings.simplefilter("ignore")
+        try:
+            chain = _build_solving_chain(
+                problem, _Formatting(), ignore_dpp=True, solver_opts=options
+            )
+            data, inverse_data = chain.apply(problem)
+        except ParameterError as error:
+            raise Refused(f"A parameter has no value: {error}") from None
+    attributes = data["param_prob"].x.attributes
+    if attributes["boolean"] or attributes["integer"]:
+        raise Refused("A constraint such as FiniteSet makes variables integer: not certified.")
+    if data["dims"].psd and any(
+        type(e).__name__ == "perspective" for e in _subexpressions(problem)
+    ):
+        raise Refused(
+            "A perspective next to PSD cones is not certified: CVXPY scales those inside of it for "
+            "a solver."
+        )
+    maximize = isinstance(problem.objective, cp.Maximize)
+    offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
+    A, P = data["A"], data.get("P")
+    if max(A.shape) > MOST_VARIABLES or A.nnz > MOST_ENTRIES:
+        raise Refused(
+            f"The conic program has {A.shape[1]} variables, {A.shape[0]} rows and {A.nnz} entries: "
+            f"more than the {MOST_VARIABLES} and {MOST_ENTRIES} for which proofs are tried."
+        )
+    if P is not None:
+        P = scipy.sparse.csc_array(P)
+        P = 0.5 * P + 0.5 * P.T
+    conic = ConicProgram(
+        A, data["b"], data["c"], P, _cones(data["dims"]), -offset if maximize else offset, maximize
+    )
+    return CanonicalProblem(problem, conic, chain, inverse_data, data)
+
+
+@contextmanager
+def _values_put_aside(problem: cp.Problem) -> Iterator[None]:
+    """Without values of the variables: of a solved problem, CVXPY's sum_largest trips over them."""
+    values = [(variable, variable._value) for variable in problem.variables()]
+    for variable, _ in values:
+        variable._value = None
+    try:
+        yield
+    finally:
+        for variable, value in values:
+            variable._value = value
+
+
+def _cones(dims: Any) -> tuple[Cone, ...]:
+    """The cones of CVXPY's dimensions, in the order of the rows."""
+    cones = []
+    if dims.zero:
+        cones.append(Cone("zero", dims.zero))
+    if dims.nonneg:
+        cones.append(Cone("nonnegative", dims.nonneg))
+    cones += [Cone("second_order", rows) for rows in dims.soc]
+    cones += [Cone("psd", side * (side + 1) // 2) for side in dims.psd]
+    cones += [Cone("exponential", 3)] * dims.exp
+    cones += [Cone("power", 3, (float(alpha),)) for alpha in dims.p3d]
+    cones += [Cone("power_nd", len(a) + 1, tuple(map(float, a))) for a in dims.pnd]
+    return tuple(cones)
+
+
+def _refuse(problem: cp.Problem) -> None:
+    """Raise `Refused` for a problem that has no conic program which says the same."""
+    if problem.is_mixed_integer():
+        names = [v.name() for v in problem.variables() if v.attributes["boolean"]]
+        names += [v.name() for v in problem.variables() if v.attributes["integer"]]
+        raise Refused(
+            f"Integer or boolean variables ({', '.join(names) or 'FiniteSet'}) are not certified: "
+            "drop these attributes to certify the relaxation."
+        )
+    if not problem.is_dcp():
+        kinds = [name for name in ("dgp", "dqcp") if getattr(problem, f"is_{name}")()]
+        raise Refused(
+            f"The problem is not DCP{' but ' + kinds[0].upper() if kinds else ''}: only problems "
+            "that follow the rules of disciplined convex programming are certified. "
+            "explain_convexity says which rule fails."
+        )
+    if not problem.variables():
+        raise Refused("The problem has no variables: there is nothing to certify.")
+    for expression in _subexpressions(problem):
+        reason = _approximation(expression)
+        if reason:
+            raise Refused(f"{reason} A bound would be of the approximation, not of the problem.")
+
+
+def _subexpressions(problem: cp.Problem) -> Iterator[Any]:
+    """Every constraint and every node of the expression trees of a problem, once."""
+    stack, seen = [problem.objective, *problem.constraints], set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        inside = isinstance(node, cp.Problem)
+        stack += [node.objective, *node.constraints] if inside else node.args
+
+
+def _approximation(node: Any) -> str:
+    """Why CVXPY's canonical form of a node is an approximation of it; empty where it is not."""
+    name = type(node).__name__
+    if name == "PowerApprox":
+        p = node.p.value
+        if p is not None and float(node.p_used) != float(p):
+            return (
+                f"CVXPY replaces the exponent {float(p)!r} of power by {node.p_used}: write "
+                "cp.power(x, p, approx=False), which uses power cones."
+            )
+    if name == "PnormApprox" and float(node.p) != float(node.original_p):
+        return (
+            f"CVXPY replaces the exponent {float(node.original_p)!r} of pnorm by {node.p}: write "
+            "cp.pnorm(x, p, approx=False), which uses power cones."
+        )
+    if name == "GeoMeanApprox" and _weights_differ(node):
+        return (
+            "CVXPY replaces the weights of geo_mean by nearby fractions: write "
+            "cp.geo_mean(x, p, approx=False), which uses power cones."
+        )
+    if name in ("quantum_rel_entr", "quantum_cond_entr", "OpRelEntrConeQuad", "RelEntrConeQuad"):
+        return f"CVXPY approximates {name} by a quadrature."
+    if name == "von_neumann_entr" and node.quad_approx:
+        return "CVXPY approximates von_neumann_entr by a quadrature: leave out quad_approx."
+    if name == "PowCone3DApprox":
+        return "CVXPY approximates PowCone3DApprox by second-order cones: use PowCone3D."
+    if name == "maximum" and _has_constant(node, LOGGAMMA_CONSTANT, 3):
+        return "CVXPY's loggamma is a piecewise approximation."
+    if name == "maximum" and _has_constant(node, math.sqrt(NORMCDF_CONSTANT), 3):
+        return "CVXPY's log_normcdf is a piecewise quadratic approximation."
+    return ""
+
+
+def _weights_differ(node: Any) -> bool:
+    """Whether the weights of geo_mean are not the doubles that were given, but for rounding."""
+    total = sum(Fraction(float(p)) for p in np.ravel(node.p) if p > 0)
+    given = [float(Fraction(float(p)) / total) for p in np.ravel(node.p) if p > 0]
+    used = [float(w) for w in node.w if w > 0]
+    return len(given) != len(used) or any(
+        abs(g - w) > 4.0 * math.ulp(g) for g, w in zip(given, used, strict=True)
+    )
+
+
+def _has_constant(node: Any, constant: float, depth: int) -> bool:
+    """Whether one of the constants a few levels below a node has this entry."""
+    if isinstance(node, cp.Constant):
+        value = node.value
+        return constant in (value.data if scipy.sparse.issparse(value) else np.ravel(value))
+    return depth > 0 and any(_has_constant(arg, constant, depth - 1) for arg in node.args)

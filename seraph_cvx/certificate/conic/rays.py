@@ -1,0 +1,89 @@
+"""Proofs that a conic program has no feasible point, or that its value has no lower bound.
+
+Infeasible: y in K* with A'y = 0 and -b'y > 0, the lower bound of the program with c = 0. It is
+looked for in phase one, minimize t >= 0 subject to b - Ax + t e in K, e inside K. Unbounded: a
+feasible point and a ray, Px = 0, A_z x = 0, -A_K x in K, c'x < 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy
+
+from .arithmetic import Pair
+from .cones import ConeProduct
+from .lower_bound import lower_bound
+from .program import Cone, ConicProgram
+from .solve import Start, solve
+from .upper_bound import upper_bound
+
+
+def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> Pair | None:
+    """The multipliers of a proof that no point is feasible, or None."""
+    feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
+    with np.errstate(all="ignore"):
+        value = -float(program.b @ start.y)
+        size = max(1.0, float(np.abs(program.b).max(initial=0.0)))
+        largest = float(np.abs(start.y).max(initial=0.0))
+    if start.is_finite and value > 1e-12 * size * largest > 0.0:
+        scaled = start._replace(x=np.zeros(len(program.c)), y=start.y / largest)
+        proof = lower_bound(feasibility, scaled, None, steps, target=0.5 * value / largest)
+        if proof is not None and proof.value > 0.0:
+            return proof.y
+    # Phase one: the column t and the row t >= 0 come last.
+    e = ConeProduct(program.cones).interior(dual=False)
+    m, n = program.A.shape
+    column = scipy.sparse.csc_array(-e[:, None])
+    row = scipy.sparse.csc_array(([-1.0], ([0], [n])), shape=(1, n + 1))
+    A = scipy.sparse.vstack([scipy.sparse.hstack([program.A, column]), row])
+    c = np.zeros(n + 1)
+    c[n] = 1.0
+    cones = (*program.cones, Cone("nonnegative", 1))
+    phase_one = ConicProgram(A, np.append(program.b, 0.0), c, None, cones)
+    found = solve(phase_one)
+    if not found.is_finite or not float(c @ found.x) > 0.0:
+        return None
+    proof = lower_bound(phase_one, found, None, steps)
+    if proof is None or not proof.value > 0.0:
+        return None
+    return proof.y.at(slice(0, m))
+
+
+def prove_ray(program: ConicProgram, steps: list[str]) -> Pair | None:
+    """A ray along which the objective of every feasible point falls for ever, or None."""
+    n, P = len(program.c), program.P
+    A, cones, b = program.A, program.cones, np.zeros(len(program.b))
+    if P is not None:
+        A, cones = scipy.sparse.vstack([P, A]), (Cone("zero", n), *cones)
+        b = np.zeros(len(program.b) + n)
+    size = float(np.abs(program.c).max(initial=0.0))
+    if not size:
+        return None
+    scale = 2.0 ** -np.frexp(size)[1]
+    c = program.c * scale
+    # Bounded by c'x >= -1, so that a solver finds a ray well inside.
+    bounded = ConicProgram(
+        scipy.sparse.vstack([A, scipy.sparse.csc_array(-c[None, :])]),
+        np.append(b, 1.0),
+        c,
+        None,
+        (*cones, Cone("nonnegative", 1)),
+    )
+    found = solve(bounded)
+    if not found.is_finite or not float(c @ found.x) < -0.5:
+        return None
+    start = found._replace(s=found.s[:-1], y=found.y[:-1])
+    proof = upper_bound(ConicProgram(A, b, c, None, cones), start, 0.0, steps, target=-0.5)
+    return proof.x if proof is not None and proof.value < 0.0 else None
+
+
+def prove_feasible(program: ConicProgram, tolerance: float, steps: list[str]) -> Pair | None:
+    """A point proven to be feasible, well inside if there is one; or None."""
+    feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
+    start = solve(feasibility)
+    if not start.is_finite:
+        return None
+    proof = upper_bound(feasibility, start, tolerance, steps)
+    return None if proof is None else proof.x

@@ -1,0 +1,146 @@
+"""Approximate solutions of a conic program, by Clarabel or SCS: a start, never evidence."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from ...numerics.checks import FloatArray
+from .program import Cone, ConicProgram
+
+
+class Start(NamedTuple):
+    """Approximate x, s and y of a conic program, and where they come from."""
+
+    x: FloatArray
+    s: FloatArray
+    y: FloatArray
+    status: str
+    solver: str
+    seconds: float = 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no entry is NaN or infinite."""
+        return all(bool(np.isfinite(v).all()) for v in (self.x, self.s, self.y))
+
+
+def solve(program: ConicProgram, solver: str = "CLARABEL", **options: Any) -> Start:
+    """Solve a conic program; the status is the solver's own word."""
+    began = time.perf_counter()
+    run = _clarabel if solver == "CLARABEL" else _scs
+    x, s, y, status = run(program, options)
+    return Start(x, s, y, status, solver, time.perf_counter() - began)
+
+
+def cached_start(problem: Any, program: ConicProgram) -> Start | None:
+    """The answer of Clarabel or SCS that CVXPY keeps for a warm start, if it fits the program."""
+    stats = problem.solver_stats
+    name = "" if stats is None else str(stats.solver_name)
+    found = getattr(problem, "_solver_cache", {}).get(name)
+    if found is None or name not in ("CLARABEL", "SCS"):
+        return None
+    if name == "CLARABEL":
+        if not hasattr(found, "get_solution"):
+            return None
+        answer = found.get_solution()
+        x, s, y, status = answer.x, answer.s, answer.z, str(answer.status)
+    else:
+        x, s, y, status = found["x"], found["s"], found["y"], str(found["info"]["status"])
+    order, scale = _svec(program.cones, upper=name == "CLARABEL")
+    if len(x) != len(program.c) or len(s) != len(program.b):
+        return None
+    slack, dual = np.empty((2, len(program.b)))
+    slack[order], dual[order] = np.array(s) / scale, np.array(y) * scale
+    return Start(np.array(x), slack, dual, status, name)
+
+
+def _clarabel(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:
+    import clarabel
+
+    names = {
+        "zero": lambda cone: clarabel.ZeroConeT(cone.rows),
+        "nonnegative": lambda cone: clarabel.NonnegativeConeT(cone.rows),
+        "second_order": lambda cone: clarabel.SecondOrderConeT(cone.rows),
+        "psd": lambda cone: clarabel.PSDTriangleConeT(cone.side),
+        "exponential": lambda cone: clarabel.ExponentialConeT(),
+        "power": lambda cone: clarabel.PowerConeT(cone.exponents[0]),
+        "power_nd": lambda cone: clarabel.GenPowerConeT(list(cone.exponents), 1),
+    }
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.presolve_enable = False
+    settings.chordal_decomposition_enable = False
+    for name, value in options.items():
+        setattr(settings, name, value)
+    order, scale = _svec(program.cones, upper=True)
+    n = len(program.c)
+    P = scipy.sparse.csc_array((n, n)) if program.P is None else scipy.sparse.triu(program.P)
+    A = scipy.sparse.csc_array(scipy.sparse.diags_array(scale) @ program.A.tocsr()[order])
+    cones = [names[cone.kind](cone) for cone in program.cones]
+    found = clarabel.DefaultSolver(
+        scipy.sparse.csc_matrix(P),
+        program.c,
+        scipy.sparse.csc_matrix(A),
+        program.b[order] * scale,
+        cones,
+        settings,
+    ).solve()
+    s, y = np.empty((2, len(program.b)))
+    s[order], y[order] = np.array(found.s) / scale, np.array(found.z) * scale
+    return np.array(found.x), s, y, str(found.status)
+
+
+def _scs(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:
+    import scs
+
+    order, scale = _svec(program.cones, upper=False)
+    data = {
+        "A": scipy.sparse.csc_matrix(scipy.sparse.diags_array(scale) @ program.A.tocsr()[order]),
+        "b": program.b[order] * scale,
+        "c": program.c,
+    }
+    if program.P is not None:
+        data["P"] = scipy.sparse.csc_matrix(scipy.sparse.triu(program.P))
+    cones = program.cones
+    if any(cone.kind == "power_nd" for cone in cones):
+        raise ValueError("SCS has no n-dimensional power cone.")
+    described = {
+        "z": sum(cone.rows for cone in cones if cone.kind == "zero"),
+        "l": sum(cone.rows for cone in cones if cone.kind == "nonnegative"),
+        "q": [cone.rows for cone in cones if cone.kind == "second_order"],
+        "s": [cone.side for cone in cones if cone.kind == "psd"],
+        "ep": sum(cone.kind == "exponential" for cone in cones),
+        "p": [cone.exponents[0] for cone in cones if cone.kind == "power"],
+    }
+    found = scs.solve(data, described, **{"verbose": False, **options})
+    s, y = np.empty((2, len(program.b)))
+    s[order], y[order] = found["s"] / scale, found["y"] * scale
+    return found["x"], s, y, str(found["info"]["status"])
+
+
+def _svec(cones: tuple[Cone, ...], upper: bool) -> tuple[FloatArray, FloatArray]:
+    """For each row of the solver's form, the row of the program, and a factor."""
+    order, scale, start = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], 0
+    for cone in cones:
+        rows = np.arange(start, start + cone.rows)
+        factor = np.ones(cone.rows)
+        if cone.kind == "psd":
+            i, j = lower_triangle(cone.side)
+            factor[i != j] = np.sqrt(2.0)
+            if upper:  # (i, j) with i >= j is entry (j, i) of the upper triangle
+                shuffled = np.lexsort((j, i))
+                rows, factor = rows[shuffled], factor[shuffled]
+        order.append(rows)
+        scale.append(factor)
+        start += cone.rows
+    return np.concatenate(order), np.concatenate(scale)
+
+
+def lower_triangle(side: int) -> tuple[FloatArray, FloatArray]:
+    """Rows and columns of the lower triangle, column by column."""
+    j, i = np.triu_indices(side)
+    return i, j

@@ -1,0 +1,275 @@
+"""Evidence: bounds of `certify_problem` hold the known optimum, whatever the start; refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy
+
+from seraph_cvx.certificate.conic import certify, certify_problem
+from seraph_cvx.certificate.conic.arithmetic import AccurateMatrix, Pair, dot
+from seraph_cvx.certificate.conic.cones import ConeProduct
+from seraph_cvx.certificate.conic.gram import smallest_eigenvalue
+from seraph_cvx.certificate.conic.program import Cone, ConicProgram
+from seraph_cvx.certificate.conic.solve import Start, solve
+
+
+def linear(rng):
+    x = cp.Variable(4)
+    return cp.Minimize(cp.sum(x)), [x >= [1, 2, 3, 4], x <= 9], 10.0
+
+
+def quadratic(rng):
+    x = cp.Variable(3)
+    return cp.Minimize(cp.sum_squares(x - [3, 4, 0])), [cp.sum(x) == 1], 12.0
+
+
+def second_order(rng):
+    x = cp.Variable(2)
+    return cp.Maximize(x[0] + x[1]), [cp.norm(x) <= 1], math.sqrt(2.0)
+
+
+def semidefinite(rng):
+    X = cp.Variable((3, 3), symmetric=True)
+    C = np.diag([1.0, 2.0, 5.0])
+    return cp.Maximize(cp.trace(C @ X)), [X >> 0, cp.trace(X) == 1], 5.0
+
+
+def exponential(rng):
+    x = cp.Variable(5)
+    return cp.Maximize(cp.sum(cp.entr(x))), [cp.sum(x) == 1], math.log(5.0)
+
+
+def power_3d(rng):
+    x = cp.Variable()
+    return cp.Minimize(cp.power(x, 2.5, approx=False)), [x >= 4], 32.0
+
+
+def power_nd(rng):
+    x = cp.Variable(4)
+    weights = [0.25, 0.25, 0.25, 0.25]
+    return cp.Maximize(cp.geo_mean(x, weights, approx=False)), [cp.sum(x) == 4], 1.0
+
+
+def log_det(rng):
+    X = cp.Variable((3, 3), PSD=True)
+    return cp.Maximize(cp.log_det(X) - cp.trace(X)), [], -3.0
+
+
+def absolute(rng):
+    x = cp.Variable(3)
+    return cp.Minimize(cp.norm1(x) + 2 * cp.max(x)), [x >= [-1, 2, 3]], 11.0
+
+
+PROBLEMS = [linear, quadratic, second_order, semidefinite, exponential, power_3d, power_nd, log_det]
+PROBLEMS += [absolute]
+
+
+@pytest.mark.parametrize("make", PROBLEMS)
+@pytest.mark.parametrize("solver", [None, "CLARABEL", "SCS"])
+def test_bounds_hold_a_known_optimum(make, solver):
+    objective, constraints, optimum = make(np.random.default_rng(0))
+    problem = cp.Problem(objective, constraints)
+    if solver:
+        if make is power_nd:
+            solver = "CLARABEL"
+        problem.solve(solver=solver)
+    certificate = certify_problem(problem)
+    slack = 4.0 * math.ulp(optimum)  # of the optimum's own rounding
+    assert certificate.lower <= optimum + slack
+    assert certificate.upper >= optimum - slack
+    assert certificate.relative_gap <= 1e-6
+    assert (certificate.point is None) == (solver is None)
+    assert json.loads(certificate.to_json())["claim"]["lower"] == certificate.lower.hex()
+    assert "relative gap" in certificate._repr_html_()
+
+
+@pytest.mark.parametrize("make", PROBLEMS)
+def test_a_start_that_is_wrong_makes_no_bound_false(make, monkeypatch):
+    objective, constraints, optimum = make(np.random.default_rng(0))
+    problem = cp.Problem(objective, constraints)
+    rng = np.random.default_rng(1)
+    for size in (1e-9, 1e-6, 1e-3, 1.0):
+
+        def disturbed(program, solver="CLARABEL", size=size, **options):
+            found = solve(program, "CLARABEL")
+            noise = [v + size * rng.standard_normal(v.shape) for v in found[:3]]
+            return Start(*noise, "Solved", solver)
+
+        monkeypatch.setattr(certify, "solve", disturbed)
+        certificate = certify_problem(problem)
+        assert certificate.lower <= optimum + 4.0 * math.ulp(optimum)
+        assert certificate.upper >= optimum - 4.0 * math.ulp(optimum)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_linear_programs_with_a_vertex_that_is_known_exactly(scale):
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        n, m = 4, 9
+        A = rng.integers(-4, 5, (m, n)).astype(float)
+        x = rng.integers(-3, 4, n)
+        slack = np.concatenate([np.zeros(n), rng.integers(1, 5, m - n)])
+        y = np.concatenate([rng.integers(1, 5, n), np.zeros(m - n)])
+        b, c = A @ x + slack, -A.T @ y
+        variable = cp.Variable(n)
+        problem = cp.Problem(cp.Minimize(scale * c @ variable), [A @ variable <= b])
+        certificate = certify_problem(problem)
+        optimum = Fraction(scale) * int(c @ x) if scale in (1.0, 1e8) else None
+        assert certificate.relative_gap <= 1e-6
+        if optimum is not None:
+            assert certificate.lower <= optimum <= certificate.upper
+
+
+def test_infeasible_and_unbounded_are_proven():
+    x = cp.Variable(2)
+    assert certify_problem(cp.Problem(cp.Minimize(x[0]), [x >= 1, cp.sum(x) <= 1])).infeasible
+    assert certify_problem(cp.Problem(cp.Maximize(x[0]), [x >= 1])).unbounded
+    contradiction = [x[0] + x[1] == 1, 2 * x[0] + 2 * x[1] == 3]
+    assert certify_problem(cp.Problem(cp.Minimize(x[0]), contradiction)).infeasible
+    assert certify_problem(cp.Problem(cp.Minimize(cp.square(x[0]) + x[1]))).unbounded
+
+
+def test_a_tolerance_is_counted_in_both_bounds():
+    x = cp.Variable(2)
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, x[0] - x[1] == 1])
+    assert certify_problem(problem, tolerance=0.25).lower <= 2.25 + 1e-9
+    certificate = certify_problem(problem, tolerance=0.25)
+    assert certificate.upper >= 2.25 - 1e-9
+    assert certificate.relative_gap <= 1e-6
+    with pytest.raises(ValueError, match="tolerance"):
+        certify_problem(problem, tolerance=-1.0)
+
+
+def test_bounds_on_variables_replace_missing_constraints():
+    x = cp.Variable(2)
+    certificate = certify_problem(cp.Problem(cp.Minimize(x[0] + cp.exp(x[1]))), bounds={x: [2, 3]})
+    optimum = math.exp(-3.0) - 2.0
+    assert optimum - 1e-6 <= certificate.lower <= optimum
+    assert "given bounds" in certificate.claim
+    with pytest.raises(ValueError, match="bounds"):
+        certify_problem(cp.Problem(cp.Minimize(x[0])), bounds={x: -1.0})
+
+
+def test_parameters_have_their_values():
+    x, p = cp.Variable(), cp.Parameter()
+    problem = cp.Problem(cp.Minimize(x), [x >= p])
+    with pytest.raises(ValueError, match="no value"):
+        certify_problem(problem)
+    for value in (1.0, 7.0):
+        p.value = value
+        certificate = certify_problem(problem)
+        assert certificate.lower <= value <= certificate.upper
+        assert certificate.relative_gap < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("problem", "match"),
+    [
+        (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.Variable(2, boolean=True)))), "boolean"),
+        (lambda x: cp.Problem(cp.Minimize(x[0]), [cp.constraints.FiniteSet(x, [1, 2])]), "integer"),
+        (lambda x: cp.Problem(cp.Minimize(cp.sqrt(x[0]))), "DCP"),
+        (lambda x: cp.Problem(cp.Minimize(x[0] * x[1]), [x >= 1]), "DCP"),
+        (lambda x: cp.Problem(cp.Minimize(cp.power(x[0], math.pi))), "exponent"),
+        (lambda x: cp.Problem(cp.Minimize(cp.pnorm(x, math.pi))), "pnorm"),
+        (lambda x: cp.Problem(cp.Maximize(cp.geo_mean(x, [1, math.pi]))), "geo_mean"),
+        (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.loggamma(x)))), "loggamma"),
+        (lambda x: cp.Problem(cp.Maximize(cp.sum(cp.log_normcdf(x)))), "log_normcdf"),
+        (lambda x: cp.Problem(cp.Minimize(cp.Constant(1.0))), "no variables"),
+        (lambda x: cp.Problem(cp.Minimize(x[0]), [x >= np.array([np.nan, 1.0])]), "NaN"),
+    ],
+)
+def test_refusals_are_by_name(problem, match):
+    with pytest.raises(ValueError, match=match):
+        certify_problem(problem(cp.Variable(2)))
+
+
+def test_the_users_point_is_judged_as_it_is():
+    x = cp.Variable(2, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.norm(x) + cp.exp(x[0])), [x >= 1, x[0] == 2])
+    x.value = np.array([2.0, 0.5])
+    point = certify_problem(problem).point
+    low, high = point.objective
+    assert low <= math.sqrt(4.25) + math.exp(2.0) <= high <= low + 1e-12
+    (_, first), (_, second), (_, third) = point.violations
+    assert first == (0.5, 0.5) or first[0] <= 0.5 <= first[1] <= 0.5 + 1e-12
+    assert second[1] <= 1e-14
+    assert third == (0.0, 0.0)
+
+
+def test_products_with_pairs_are_enclosed():
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((30, 7)) * 10.0 ** rng.integers(-9, 9, (30, 7))
+    dense[rng.random((30, 7)) < 0.3] = 0.0
+    A = scipy.sparse.csc_array(dense)
+    y = Pair.of(rng.standard_normal(30)).plus(1e-17 * rng.standard_normal(30))
+    c = rng.standard_normal(7)
+    found = AccurateMatrix(A).transpose_times(y, c)
+    exact_y = [
+        Fraction(h) + Fraction(low) for h, low in zip(*map(np.ndarray.tolist, y), strict=True)
+    ]
+    for j in range(7):
+        exact = sum(
+            (Fraction(a) * v for a, v in zip(dense[:, j], exact_y, strict=True)), Fraction(c[j])
+        )
+        middle = Fraction(found.high[j]) + Fraction(found.low[j])
+        assert abs(exact - middle) <= Fraction(found.error[j])
+        assert found.error[j] <= 1e-28 * np.abs(dense[:, j]).sum() + 1e-300
+    low, high = dot(dense[:, 0], y)
+    exact = sum((Fraction(a) * v for a, v in zip(dense[:, 0], exact_y, strict=True)), Fraction(0))
+    assert low <= exact <= high
+
+
+@pytest.mark.parametrize("n", [5, 40, 1500])
+def test_the_smallest_eigenvalue_is_bounded_from_below(n):
+    rng = np.random.default_rng(n)
+    density = 0.5 if n < 100 else 2.0 / n
+    N = scipy.sparse.random(3 * n, n, density, random_state=rng, format="csc")
+    N = scipy.sparse.csc_array(scipy.sparse.vstack([N, 0.1 * scipy.sparse.eye(n)]))
+    floor = smallest_eigenvalue(N)
+    least = np.linalg.svd(N.toarray(), compute_uv=False)[-1] ** 2
+    assert 0.1 * least < floor <= least * (1.0 + 1e-9)
+    assert smallest_eigenvalue(scipy.sparse.csc_array(np.ones((4, 2)))) == 0.0
+
+
+CONES = [
+    Cone("nonnegative", 2),
+    Cone("second_order", 4),
+    Cone("psd", 6),
+    Cone("exponential", 3),
+    Cone("power", 3, (0.3,)),
+    Cone("power_nd", 4, (0.2, 0.5, 0.3)),
+]
+
+
+@pytest.mark.parametrize("cone", CONES, ids=lambda cone: cone.kind)
+def test_balls_around_dual_points_have_nonnegative_products_with_the_cone(cone):
+    rng = np.random.default_rng(0)
+    cones = ConeProduct([cone])
+    (group,) = cones.groups
+    points = []
+    while len(points) < 200:  # points of K, by the test for boxes of no width
+        s = rng.standard_normal(cone.rows) + 0.7 * cones.interior(dual=False)
+        if not cones.outside(s, np.zeros(cone.rows)):
+            points.append(s)
+    for _ in range(50):
+        y = cones.interior(dual=True) + rng.uniform(0, 1.5) * rng.standard_normal(cone.rows)
+        radii = cones.dual_radii(y, np.zeros(cone.rows))
+        if not (radii > 0).all():
+            continue
+        move = rng.standard_normal(group.rows.shape)
+        move *= (1.0 / np.linalg.norm(move, axis=1))[:, None]
+        moved = y.copy()
+        moved[group.rows] += radii[group.rows] * move
+        assert min(moved @ s for s in points) >= -1e-12
+
+
+def test_a_program_with_data_that_do_not_fit_is_refused():
+    A = scipy.sparse.csc_array(np.eye(2))
+    with pytest.raises(ValueError, match="fit together"):
+        ConicProgram(A, np.zeros(3), np.zeros(2), None, (Cone("zero", 2),))
