@@ -1,0 +1,712 @@
+"""Evidence: the checker accepts hand-made certificates of every cone, and no tampered ones."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sys
+from copy import deepcopy
+from fractions import Fraction
+from pathlib import Path
+
+import flint
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seraph_cvx.certificate.conic import checker
+from seraph_cvx.certificate.conic.checker import check_certificate
+
+E, ROOT8 = math.e, math.sqrt(8.0)
+
+
+def certificate(A, b, c, cones, **others):
+    """A certificate file's content, from plain numbers; pairs are double and remainder."""
+
+    def pairs(vector):
+        return [[float(value).hex(), (0.0).hex()] for value in vector]
+
+    def sparse(matrix):
+        entries = [(i, j, v) for i, row in enumerate(matrix) for j, v in enumerate(row) if v]
+        row, column, value = map(list, zip(*entries, strict=True)) if entries else ([], [], [])
+        return {"row": row, "column": column, "value": [float(v).hex() for v in value]}
+
+    def numbers(vector):
+        return [None if value is None else float(value).hex() for value in vector]
+
+    def point(name, letter):
+        return {letter: pairs(others[name])} if name in others else None
+
+    dual = point("y", "y")
+    if dual is not None:
+        dual["h"] = pairs(others["h"]) if "h" in others else None
+        dual["zero_rows"] = others.get("zero_rows", [])
+    lower, upper, tolerance = numbers(others.get(k) for k in ("lower", "upper", "tolerance"))
+    return {
+        "format": "seraph_cvx conic certificate",
+        "version": 1,
+        "program": {
+            "variables": len(c),
+            "rows": len(b),
+            "A": sparse(A),
+            "b": numbers(b),
+            "c": numbers(c),
+            "P": sparse(others["P"]) if "P" in others else None,
+            "cones": cones,
+            "offset": float(others.get("offset", 0.0)).hex(),
+            "maximize": others.get("maximize", False),
+            "scale": 1,
+        },
+        "tolerance": tolerance,
+        "claim": {
+            "lower": lower,
+            "upper": upper,
+            "infeasible": others.get("infeasible", False),
+            "unbounded": others.get("unbounded", False),
+        },
+        "dual": dual,
+        "primal": point("x", "x"),
+        "ray_dual": point("ray_y", "y"),
+        "ray_primal": point("ray_x", "x"),
+        "variable_bounds": numbers(others["bounds"]) if "bounds" in others else None,
+    }
+
+
+def below(value, by=1e-11):
+    return value - by * max(1.0, abs(value))
+
+
+def above(value, by=1e-11):
+    return value + by * max(1.0, abs(value))
+
+
+EXACT = {
+    "nonnegative": (
+        1.0,
+        certificate([[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[1], lower=1, upper=1),
+    ),
+    "second_order on its boundary": (
+        5.0,
+        certificate(
+            [[-1, 0], [0, 0], [0, -1]],
+            [0, 3, 0],
+            [1, 0],
+            [["second_order", 2], ["zero", 1]],
+            y=[1, -1, 0],
+            x=[3, 0],
+            lower=3,
+            upper=3,
+        ),
+    ),
+    "psd of rank one": (
+        3.0,
+        certificate(
+            [[-1], [0], [-1]],
+            [-2, -1, -2],
+            [1],
+            [["psd", 2]],
+            y=[0.5, 1, 0.5],
+            x=[3],
+            lower=3,
+            upper=3,
+        ),
+    ),
+    "exponential with u = 0": (
+        1.0,
+        certificate(
+            [[0], [0], [-1]],
+            [0, 1, 0],
+            [1],
+            [["exponential", 3]],
+            y=[-1, -1, 1],
+            x=[1],
+            lower=1,
+            upper=1,
+        ),
+    ),
+    "exponential, dual face": (
+        0.0,
+        certificate(
+            [[1, 0], [0, 0], [0, -1]],
+            [0, 0, 0],
+            [0, 1],
+            [["exponential", 3]],
+            y=[0, 0, 1],
+            zero_rows=[0, 1],
+            x=[0, 0],
+            lower=0,
+            upper=0,
+        ),
+    ),
+    "maximize with an offset": (
+        9.0,
+        certificate(
+            [[1]], [1], [-2], [["nonnegative", 1]], y=[2], x=[1], offset=7.0, maximize=True,
+            lower=9, upper=9,
+        ),
+    ),
+    "quadratic": (
+        -0.5,
+        certificate([], [], [-1], [], P=[[1]], y=[], h=[1], x=[1], lower=-0.5, upper=-0.5),
+    ),
+    "tolerance": (
+        0.75,
+        certificate(
+            [[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[0.75], tolerance=0.25,
+            lower=0.75, upper=0.75,
+        ),
+    ),
+    "tolerance of an equality": (
+        0.75,
+        certificate(
+            [[-1]], [-1], [1], [["zero", 1]], y=[1], x=[0.75], tolerance=0.25,
+            lower=0.75, upper=0.75,
+        ),
+    ),
+    "variable bounds": (
+        -3.0,
+        certificate([], [], [1], [], y=[], x=[-3], bounds=[3.0], lower=-3, upper=-3),
+    ),
+}  # fmt: skip
+"""Certificates whose points are exact, with their optimum."""
+
+ENCLOSED = {
+    "linear program with thirds": (
+        2.0,
+        certificate(
+            [[-1, -2], [-2, -1]],
+            [-3, -3],
+            [1, 1],
+            [["nonnegative", 2]],
+            y=[1 / 3, 1 / 3],
+            x=[1, 1],
+            lower=below(2),
+            upper=2,
+        ),
+    ),
+    "equality with thirds": (
+        1 / 3,
+        certificate(
+            [[3, 3], [-1, 0], [0, -1]],
+            [1, 0, 0],
+            [1, 2],
+            [["zero", 1], ["nonnegative", 2]],
+            y=[-0.3333, 0, 1.0001],
+            zero_rows=[1],
+            x=[0.3334, 0],
+            lower=below(1 / 3),
+            upper=above(1 / 3),
+        ),
+    ),
+    "redundant equalities and a column twice": (
+        1 / 3,
+        certificate(
+            [[3, 3, 3], [6, 6, 6], [9, 9, 9], [-1, -1, 0], [0, 0, -1]],
+            [1, 2, 3, 0, 0],
+            [1, 1, 2],
+            [["zero", 3], ["nonnegative", 2]],
+            y=[-0.1, -0.05, -0.05, 0, 1.0001],
+            zero_rows=[3],
+            x=[0.2, 0.1333, 0],
+            lower=below(1 / 3),
+            upper=above(1 / 3),
+        ),
+    ),
+    "second_order": (
+        5.0,
+        certificate(
+            [[-1], [0], [0]],
+            [0, 3, 4],
+            [1],
+            [["second_order", 3]],
+            y=[1, -0.6 * (1 - 1e-12), -0.8 * (1 - 1e-12)],
+            x=[5],
+            lower=below(5),
+            upper=5,
+        ),
+    ),
+    "psd": (
+        1 / 3,
+        certificate(
+            [[-3], [0], [-3]],
+            [-1, 0, 0],
+            [1],
+            [["psd", 2]],
+            y=[1 / 3, 0, 1e-20],
+            x=[1 / 3 + 1e-13],
+            lower=below(1 / 3),
+            upper=above(1 / 3),
+        ),
+    ),
+    "exponential": (
+        E,
+        certificate(
+            [[0], [0], [-1]],
+            [1, 1, 0],
+            [1],
+            [["exponential", 3]],
+            y=[-E * (1 - 1e-12), 0, 1],
+            x=[E * (1 + 1e-12)],
+            lower=below(E),
+            upper=above(E),
+        ),
+    ),
+    "power": (
+        2.0,
+        certificate(
+            [[-1, 0], [0, -1], [0, 0]],
+            [0, 0, 1],
+            [1, 1],
+            [["power", (0.5).hex()]],
+            y=[1, 1, -2 * (1 - 1e-12)],
+            x=[1, 1],
+            lower=below(2),
+            upper=2,
+        ),
+    ),
+    "power_nd": (
+        ROOT8,
+        certificate(
+            [[-1, 0, 0], [0, -1, 0], [0, 0, -1], [0, 0, 0]],
+            [0, 0, 0, 1],
+            [1, 1, 1],
+            [["power_nd", [(0.5).hex(), (0.25).hex(), (0.25).hex()]]],
+            y=[1, 1, 1, -ROOT8 * (1 - 1e-12)],
+            x=[a * ROOT8 * (1 + 1e-12) for a in (0.5, 0.25, 0.25)],
+            lower=below(ROOT8),
+            upper=above(ROOT8),
+        ),
+    ),
+    "power with another exponent": (
+        4.0 / 27**0.25,
+        certificate(
+            [[-1, 0], [0, -1], [0, 0]],
+            [0, 0, 1],
+            [1, 1],
+            [["power", (0.25).hex()]],
+            y=[1, 1, -4.0 / 27**0.25 * (1 - 1e-12)],
+            x=[1.0 / 27**0.25 * (1 + 1e-12), 3.0 / 27**0.25 * (1 + 1e-12)],
+            lower=below(4.0 / 27**0.25),
+            upper=above(4.0 / 27**0.25),
+        ),
+    ),
+    "quadratic with thirds": (
+        -1 / 3,
+        certificate(
+            [],
+            [],
+            [-1, -1],
+            [],
+            P=[[2, 1], [1, 2]],
+            y=[],
+            h=[0.3, 0.3],
+            x=[1 / 3, 1 / 3],
+            lower=below(-1 / 3),
+            upper=above(-1 / 3),
+        ),
+    ),
+    "quadratic that is singular": (
+        -1 / 3,
+        certificate(
+            [],
+            [],
+            [-2, -2],
+            [],
+            P=[[6, 6], [6, 6]],
+            y=[],
+            h=[0.3, 0.0],
+            x=[1 / 3, 0],
+            lower=below(-1 / 3),
+            upper=above(-1 / 3),
+        ),
+    ),
+}
+"""Certificates whose points must be moved, or whose optimum is not a double."""
+
+INFEASIBLE = {
+    "nonnegative": certificate(
+        [[-1], [1]], [-1, 0], [1], [["nonnegative", 2]], ray_y=[1, 1], infeasible=True
+    ),
+    "inconsistent equalities": certificate(
+        [[3, 3], [1, 1]], [1, 1], [0, 0], [["zero", 2]], ray_y=[1 / 3, -1], infeasible=True
+    ),
+    "second_order": certificate(
+        [[0], [-1]], [-1, 0], [0], [["second_order", 2]], ray_y=[1, 0], infeasible=True
+    ),
+}
+
+UNBOUNDED = {
+    "nonnegative": certificate(
+        [[-1]], [0], [-1], [["nonnegative", 1]], x=[0], ray_x=[1], unbounded=True
+    ),
+    "equality with thirds": certificate(
+        [[3, -1]], [0], [-1, 0], [["zero", 1]], x=[0, 0], ray_x=[1 / 3, 1], unbounded=True
+    ),
+    "flat direction of P": certificate(
+        [], [], [0, -1], [], P=[[1, 0], [0, 0]], x=[1, 0], ray_x=[0, 1], unbounded=True
+    ),
+}
+
+BOUNDED = {f"exact: {k}": v[1] for k, v in EXACT.items()} | {
+    f"enclosed: {k}": v[1] for k, v in ENCLOSED.items()
+}
+ALL = (
+    BOUNDED
+    | {f"infeasible: {k}": v for k, v in INFEASIBLE.items()}
+    | {f"unbounded: {k}": v for k, v in UNBOUNDED.items()}
+)
+
+
+@pytest.fixture
+def check(tmp_path):
+    def check(content):
+        path = tmp_path / "certificate.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return check_certificate(path)
+
+    return check
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_true_certificate_is_accepted(check, name):
+    found = check(ALL[name])
+    assert found.reasons == ()
+    assert found.valid
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_proved_enclose_the_claim(check, name):
+    found, claim = check(BOUNDED[name]), BOUNDED[name]["claim"]
+    assert found.lower >= float.fromhex(claim["lower"])
+    assert found.upper <= float.fromhex(claim["upper"])
+    assert found.lower <= found.upper
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize(("side", "sign"), [("lower", 1), ("upper", -1)])
+def test_a_bound_moved_by_a_billionth_is_rejected(check, name, side, sign):
+    content = deepcopy(BOUNDED[name])
+    value = float.fromhex(content["claim"][side])
+    content["claim"][side] = (value + sign * 1e-9 * max(1.0, abs(value))).hex()
+    found = check(content)
+    assert not found.valid
+    assert side in found.reasons[0]
+
+
+ENDURE = [
+    "exact: quadratic",
+    "exact: tolerance of an equality",
+    "enclosed: quadratic with thirds",
+    "enclosed: quadratic that is singular",
+    "enclosed: equality with thirds",
+    "infeasible: inconsistent equalities",
+]
+"""Their equations alone determine the point: it is moved back to where it was."""
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_point_of_the_wrong_sign_is_rejected(check, name):
+    content = deepcopy(ALL[name])
+    for part, letter in (("dual", "y"), ("ray_dual", "y"), ("ray_primal", "x"), ("dual", "h")):
+        if content[part] and content[part].get(letter):
+            entries = content[part][letter]
+            content[part][letter] = [[(-float.fromhex(hi)).hex(), lo] for hi, lo in entries]
+            content[part]["zero_rows"] = []
+    if content != ALL[name] and name not in ENDURE:
+        assert not check(content).valid
+
+
+IDENTITY = {"row": [0, 1], "column": [0, 1], "value": 2 * [(1.0).hex()]}
+TWICE = {"row": [0, 0], "column": [0, 0], "value": 2 * [(-1.0).hex()]}
+FALSE = [
+    ("exact: nonnegative", ("program", "b", 0), (-1.1).hex()),
+    ("exact: nonnegative", ("program", "c", 0), (1.1).hex()),
+    ("exact: nonnegative", ("program", "A", "value", 0), (-1.1).hex()),
+    ("exact: nonnegative", ("program", "offset"), (0.1).hex()),
+    ("exact: nonnegative", ("program", "maximize"), True),
+    ("exact: nonnegative", ("program", "scale"), 2),
+    ("exact: nonnegative", ("version",), 2),
+    ("exact: nonnegative", ("format",), "another"),
+    ("exact: nonnegative", ("dual", "y"), 2 * [["0x1p+0", "0x0p+0"]]),
+    ("exact: nonnegative", ("primal", "x"), 2 * [["0x1p+0", "0x0p+0"]]),
+    ("exact: nonnegative", ("program", "A", "row", 0), -1),
+    ("exact: nonnegative", ("program", "A", "column", 0), -1),
+    ("exact: nonnegative", ("program", "A"), TWICE),
+    (
+        "exact: second_order on its boundary",
+        ("program", "cones"),
+        [["nonnegative", 2], ["zero", 1]],
+    ),
+    ("exact: second_order on its boundary", ("program", "b", 1), (3 + 1e-9).hex()),
+    ("exact: psd of rank one", ("program", "b", 1), (-1 - 1e-9).hex()),
+    ("exact: psd of rank one", ("program", "cones"), [["nonnegative", 3]]),
+    ("exact: psd of rank one", ("dual", "y", 1), [(1 + 1e-9).hex(), "0x0p+0"]),
+    ("enclosed: power", ("program", "cones", 0, 1), (0.51).hex()),
+    ("enclosed: power", ("program", "cones", 0, 1), (1.5).hex()),
+    ("enclosed: power", ("program", "b", 2), (1 + 1e-9).hex()),
+    ("exact: tolerance", ("tolerance",), None),
+    ("exact: tolerance", ("tolerance",), (-0.25).hex()),
+    ("exact: tolerance", ("tolerance",), (0.26).hex()),
+    ("exact: tolerance of an equality", ("tolerance",), None),
+    ("exact: tolerance of an equality", ("tolerance",), (0.26).hex()),
+    ("exact: variable bounds", ("variable_bounds",), None),
+    ("exact: variable bounds", ("variable_bounds", 0), (3.1).hex()),
+    ("exact: variable bounds", ("variable_bounds", 0), (2.9).hex()),
+    ("exact: quadratic", ("program", "P", "value", 0), (-1.0).hex()),
+    ("exact: quadratic", ("program", "P", "value", 0), (1.1).hex()),
+    ("exact: quadratic", ("program", "P"), None),
+    ("exact: maximize with an offset", ("program", "maximize"), False),
+    ("exact: exponential, dual face", ("program", "c", 0), (-1e-9).hex()),
+    ("exact: exponential, dual face", ("dual", "zero_rows"), [0, 1, 2]),
+    ("exact: exponential with u = 0", ("program", "b", 0), (1e-9).hex()),
+    ("enclosed: linear program with thirds", ("program", "b", 0), (-3 - 1e-9).hex()),
+    ("enclosed: equality with thirds", ("program", "b", 0), (1 + 1e-9).hex()),
+    ("enclosed: equality with thirds", ("dual", "zero_rows"), [2]),
+    ("enclosed: redundant equalities and a column twice", ("program", "b", 1), (2 + 1e-15).hex()),
+    ("enclosed: redundant equalities and a column twice", ("program", "c", 1), (1 + 1e-15).hex()),
+    ("enclosed: second_order", ("dual", "y", 1), [(-0.6001).hex(), "0x0p+0"]),
+    ("enclosed: second_order", ("program", "cones", 0, 1), 2),
+    ("enclosed: psd", ("program", "b", 0), (-1 - 1e-9).hex()),
+    ("enclosed: exponential", ("program", "b", 0), (1 + 1e-9).hex()),
+    ("enclosed: exponential", ("program", "b", 1), (1.1).hex()),
+    ("enclosed: exponential", ("program", "b", 1), (-1.0).hex()),
+    ("enclosed: power", ("primal", "x", 0), ["0x0p+0", "0x0p+0"]),
+    ("enclosed: exponential", ("dual", "y", 0), [(-E - 1e-9).hex(), "0x0p+0"]),
+    ("enclosed: power_nd", ("program", "cones", 0, 1, 0), (0.5 + 1e-9).hex()),
+    ("enclosed: power_nd", ("program", "b", 3), (1 + 1e-9).hex()),
+    ("enclosed: power with another exponent", ("program", "cones", 0, 1), (0.25 + 1e-8).hex()),
+    ("enclosed: quadratic with thirds", ("program", "P", "value", 0), (2 + 1e-8).hex()),
+    ("enclosed: quadratic with thirds", ("program", "P", "value", 1), (1 + 1e-8).hex()),
+    ("enclosed: quadratic that is singular", ("program", "c", 1), (-2 + 1e-15).hex()),
+    ("enclosed: quadratic that is singular", ("program", "P", "value", 3), (6 - 1e-15).hex()),
+    ("infeasible: nonnegative", ("program", "b", 1), (1.0).hex()),
+    ("infeasible: nonnegative", ("ray_dual", "y", 0), ["-0x1p+0", "0x0p+0"]),
+    ("infeasible: nonnegative", ("ray_dual",), None),
+    ("infeasible: nonnegative", ("tolerance",), (0.5).hex()),
+    ("infeasible: inconsistent equalities", ("program", "b", 0), (3.0).hex()),
+    ("infeasible: inconsistent equalities", ("program", "A", "value", 0), (3 + 1e-15).hex()),
+    ("infeasible: second_order", ("program", "b", 0), (0.0).hex()),
+    ("unbounded: nonnegative", ("program", "c", 0), (0.0).hex()),
+    ("unbounded: nonnegative", ("primal",), None),
+    ("unbounded: nonnegative", ("ray_primal",), None),
+    ("unbounded: nonnegative", ("program", "b", 0), (-1.0).hex()),
+    ("unbounded: nonnegative", ("program", "A", "value", 0), (1.0).hex()),
+    ("unbounded: equality with thirds", ("program", "cones", 0, 1), 2),
+    ("unbounded: flat direction of P", ("program", "P", "row"), [1]),
+    ("unbounded: flat direction of P", ("program", "P"), IDENTITY),
+    ("unbounded: flat direction of P", ("variable_bounds",), [None, (1.0).hex()]),
+]
+
+
+def changed(content, keys, value):
+    content = deepcopy(content)
+    place = content
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    return content
+
+
+@pytest.mark.parametrize(("name", "keys", "value"), FALSE)
+def test_a_tampered_certificate_is_rejected(check, name, keys, value):
+    assert not check(changed(ALL[name], keys, value)).valid
+
+
+NEVER = {
+    "negative tolerance": certificate(
+        [[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[1.25], tolerance=-0.25,
+        lower=1.25, upper=1.25,
+    ),
+    "negative bound on a variable": certificate([], [], [1], [], y=[], bounds=[-3.0], lower=3),
+    "equality beyond its tolerance": certificate(
+        [[-1]], [-1], [1], [["zero", 1]], x=[0.5], tolerance=0.25, upper=0.5
+    ),
+    "exponents with a sum above 1": certificate(
+        [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1],
+        [["power_nd", [(0.5).hex(), (0.75).hex()]]], x=[10, 10], upper=20,
+    ),
+    "exponents that are not normalized": certificate(
+        [[0], [0], [-1]], [2.0**1000, 2.0**1000, 0], [-1],
+        [["power_nd", [(0.5).hex(), (0.5 + 2.0**-42).hex()]]],
+        x=[2.0**1000 * (1 + 1e-11)], upper=-(2.0**1000),
+    ),
+    "a ray moved off its equality": certificate(
+        [[1, -(2.0**-10)]], [0], [0, -1], [["zero", 1]], P=[[1, 0], [0, 0]],
+        x=[0, 0], ray_x=[2.0**-10, 1], unbounded=True,
+    ),
+    "nothing claimed": certificate([[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_a_false_or_meaningless_certificate_is_rejected(check, name):
+    assert not check(NEVER[name]).valid
+
+
+HALVES = [flint.fmpq(1, 2), flint.fmpq(1, 2)]
+MEMBERS = [
+    ("nonnegative", [0], [-1]),
+    ("second_order", [5, 3, 4], [5, 3, 5]),
+    ("second_order", [0, 0, 0], [-5, 3, 4]),
+    ("psd", [1, 2, 4], [1, 2, 3]),
+    ("psd", [0, 0, 5], [0, 1, 5]),
+    ("psd", [5, 0, 0], [5, 0, -1]),
+    ("exponential", [0, 1, 1], [0, 2, 1]),
+    ("exponential", [-1, 0, 0], [1, 0, 5]),
+    ("exponential", [1, 1, 3], [1, 1, 2]),
+    ("exponential", [-1, 1, 1], [1, -1, 5]),
+    ("power", [4, 9, 5], [4, 9, 7]),
+    ("power", [0, 9, 0], [0, 9, 1]),
+    ("power", [1, 1, 0], [-1, 9, 0]),
+    ("power", [9, 9, -8], [9, 9, -10]),
+]
+DUAL_MEMBERS = [
+    ("nonnegative", [0], [-1]),
+    ("second_order", [5, 3, 4], [5, 3, 5]),
+    ("psd", [1, 4, 4], [1, 5, 4]),  # off the diagonal, halves count
+    ("exponential", [0, 1, 1], [0, -1, 1]),
+    ("exponential", [-3, 0, 2], [-3, 0, 1]),  # 3 <= 2e, but not e
+    ("exponential", [-1, -1, 1], [1, -1, 1]),
+    ("power", [1, 1, 1.5], [1, 1, 3]),  # below and above 2
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "inside", "outside", "dual"),
+    [(*row, False) for row in MEMBERS] + [(*row, True) for row in DUAL_MEMBERS],
+)
+@pytest.mark.parametrize("number", [flint.fmpq, flint.arb])
+def test_membership_of_known_points(kind, inside, outside, dual, number):
+    diagonal = {"psd": [0, 2], "second_order": [0]}.get(kind, [])
+    cone = checker.Cone(kind, range(len(inside)), diagonal, HALVES if kind == "power" else ())
+    exact = [[number(*float(v).as_integer_ratio()) if number is flint.fmpq else number(v)
+              for v in point] for point in (inside, outside)]  # fmt: skip
+    assert cone.contains(exact[0], dual)
+    assert not cone.contains(exact[1], dual)
+
+
+def test_a_ball_on_the_boundary_is_not_proved_inside():
+    wide = [flint.arb(v, 1e-30) for v in (1, 2, 4)]
+    assert not checker.Cone("psd", range(3), [0, 2], ()).contains(wide)
+    thin = [flint.arb(0), flint.arb(0, 1e-30), flint.arb(5)]
+    assert not checker.Cone("psd", range(3), [0, 2], ()).contains(thin)
+
+
+def test_a_change_that_leaves_the_claim_true_is_accepted(check):
+    keys = ("program", "cones", 0, 0)
+    assert check(changed(ALL["exact: nonnegative"], keys, "zero")).valid
+
+
+@pytest.mark.parametrize("name", ["exact: psd of rank one", "enclosed: equality with thirds"])
+def test_dropped_rows_are_rejected(check, name):
+    content = deepcopy(ALL[name])
+    content["program"]["b"].pop()
+    assert not check(content).valid
+    content["program"]["rows"] -= 1
+    assert not check(content).valid
+    content["dual"]["y"].pop()
+    assert not check(content).valid
+
+
+def places(content, keys=()):
+    """The way to each value of a file."""
+    children = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in children:
+        yield (*keys, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*keys, key))
+
+
+HOSTILE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 10**30)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["nan", "inf", "0x1p+2000", "0x1p-1074", "-0x1p+1023", "zero", "psd"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_no_hostile_value_raises(check_text, data):
+    name = data.draw(st.sampled_from(sorted(ALL)))
+    content = ALL[name]
+    for _ in range(data.draw(st.integers(1, 3))):
+        keys = data.draw(st.sampled_from(list(places(content))))
+        content = changed(content, keys, data.draw(HOSTILE))
+    check_text(json.dumps(content))
+
+
+@given(HOSTILE | st.text())
+def test_no_other_file_is_valid(check_text, content):
+    text = content if isinstance(content, str) else json.dumps(content)
+    assert not check_text(text).valid
+
+
+@given(st.data())
+def test_a_claim_stays_true_whatever_number_is_changed(check_text, data):
+    """A one-variable program whose optimum is known as a formula: minimize c x with a x >= b."""
+    number = st.integers(-4, 4).map(float) | st.floats(-2.0, 2.0)
+    a, b, c, y, x, lower, upper = (data.draw(number) for _ in range(7))
+    cones = [["nonnegative", 1]]
+    content = certificate([[-a]], [-b], [c], cones, y=[y], x=[x], lower=lower, upper=upper)
+    if check_text(json.dumps(content)).valid:
+        a, b, c = map(Fraction, (a, b, c))
+        assert c == 0 or c / a >= 0
+        optimum = 0 if c == 0 else c / a * b
+        assert lower <= optimum <= upper
+        assert a != 0 or b <= 0
+
+
+@pytest.fixture(scope="module")
+def check_text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("certificates") / "certificate.json"
+
+    def check_text(text):
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        return check_certificate(path)
+
+    return check_text
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "\udcff", "NaN", '{"format": 1e999}', ""])
+def test_malformed_files_are_rejected(check_text, text):
+    found = check_text(text)
+    assert not found.valid
+    assert found.reasons[0].startswith("rejected: ")
+
+
+def test_a_missing_file_is_rejected(tmp_path):
+    assert not check_certificate(tmp_path / "none.json").valid
+
+
+def test_a_huge_size_is_rejected_at_once(check):
+    for keys in (("program", "rows"), ("program", "variables"), ("program", "cones", 0, 1)):
+        assert not check(changed(ALL["exact: psd of rank one"], keys, 10**15)).valid
+
+
+def test_the_precision_of_others_is_left_as_it_was(check):
+    with flint.ctx.workprec(77):
+        check(ALL["enclosed: exponential"])
+        assert flint.ctx.prec == 77
+
+
+def test_the_checker_stands_alone():
+    source = Path(checker.__file__).read_text()
+    assert source.count("\n") <= 300
+    names = {
+        node.module or "."
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+    }
+    names |= {
+        alias.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert {name.partition(".")[0] for name in names} <= set(sys.stdlib_module_names)
+    assert 'import_module("flint")' in source
