@@ -132,7 +132,7 @@ class Program:
             return flint.arb("-inf")
         h = point[self.k :]
         value = -_dot(self.b, point) - _dot([_dot(row, h) for row in P], h) / 2
-        relaxed = sum(abs(point[i]) for cone in self.cones for i in cone.relaxed)
+        relaxed = sum(abs(_dot(cone.e, point)) for cone in self.cones)  # e is inside, y in the dual
         lost = sum(abs(c[j] + _dot(columns[j], point)) * self.bounds[j] for j in self.bounds)
         return value - relaxed * self.tolerance - lost
 
@@ -150,8 +150,8 @@ class Program:
             near = _moved([(self.A[i], b[i]) for i in exact] + still, x, weights)
             if near is not None:
                 slack = [0 if i in exact else b[i] - _dot(self.A[i], near) for i in range(self.k)]
-                for i in (i for cone in self.cones for i in cone.relaxed):
-                    slack[i] += tolerance
+                for i, sign in (entry for cone in self.cones for entry in cone.e.items()):
+                    slack[i] += sign * tolerance
                 feasible = [cone.contains(slack) for cone in self.cones]
                 if all(feasible + [abs(near[j]) <= bound for j, bound in self.bounds.items()]):
                     return _dot(self.c, near) + _dot([_dot(row, near) for row in self.P], near) / 2
@@ -160,11 +160,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Cone:
-    """A cone, its rows, and those of e, where a tolerance t asks that s + t e is in the cone."""
+    """A cone, its rows, and e, where a tolerance t asks that s + t e is in the cone."""
 
     kind: str
     rows: Sequence[int]
-    relaxed: Sequence[int]
+    e: Row
     exponents: Sequence[Any]
 
     def contains(self, point: Any, dual: bool = False) -> bool:
@@ -174,7 +174,7 @@ class Cone:
             inside = z[0] >= 0 and z[0] * z[0] >= sum(value * value for value in z[1:])
             return self.kind == "zero" or bool(inside)
         if self.kind == "psd":
-            rows: list[Row] = [{} for _ in self.relaxed]
+            rows: list[Row] = [{} for _ in self.e]
             for i, j in combinations_with_replacement(range(len(rows)), 2):  # column by column
                 rows[i][j] = rows[j][i] = z.pop(0) / flint.fmpq(2 if dual and i != j else 1)
             return _is_psd(rows)
@@ -244,8 +244,8 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
     for kind, given in content:
         exponents: list[Any] = []
         if kind in ("power", "power_nd"):
-            first = [_number(value) for value in ([given] if kind == "power" else given)]
-            exponents = first if kind == "power_nd" else [*first, 1 - first[0]]
+            exponents = [_number(value) for value in ([given] if kind == "power" else given)]
+            exponents += [1 - exponents[0]] if kind == "power" else []
             if min(exponents) <= 0 or abs(sum(exponents) - 1) * 10**12 > 1:
                 raise ValueError("a power cone whose exponents are not positive with sum 1")
             exponents = [value / sum(exponents) for value in exponents]
@@ -255,10 +255,12 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
         size = len(exponents) + 1 if exponents else math.comb(side + 1, 2) if side else given
         rows, start = range(start, start + size), start + size
         if kind in ("zero", "nonnegative"):
-            yield from (Cone(kind, [i], [i], ()) for i in rows)
+            yield from (Cone(kind, [i], {i: 1}, ()) for i in rows)
         else:
             diagonal = [rows[i * side - i * (i - 1) // 2] for i in range(side)]
-            yield Cone(kind, rows, rows[:1] if kind == "second_order" else diagonal, exponents)
+            ones = {"second_order": rows[:1], "psd": diagonal, "exponential": rows}
+            first = {rows[0]: -1} if kind == "exponential" else {}
+            yield Cone(kind, rows, dict.fromkeys(ones.get(kind, rows[:-1]), 1) | first, exponents)
     if start != n_rows:
         raise ValueError("the cones do not cover the rows")
 

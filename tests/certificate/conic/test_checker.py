@@ -164,6 +164,27 @@ EXACT = {
             lower=0.75, upper=0.75,
         ),
     ),
+    "tolerance of a second-order cone": (
+        0.75,
+        certificate(
+            [[-1], [0]], [0, 1], [1], [["second_order", 2]], y=[1, -1], x=[0.75], tolerance=0.25,
+            lower=0.75, upper=0.75,
+        ),
+    ),
+    "tolerance of a PSD cone": (
+        2.75,
+        certificate(
+            [[-1], [0], [-1]], [-2, -1, -2], [1], [["psd", 2]], y=[0.5, 1, 0.5], x=[2.75],
+            tolerance=0.25, lower=2.75, upper=2.75,
+        ),
+    ),
+    "tolerance of an exponential cone": (
+        1.0,
+        certificate(
+            [[0], [0], [-1]], [0.25, 0.75, 0], [1], [["exponential", 3]], y=[-1, -1, 1],
+            x=[0.75], tolerance=0.25, lower=0.75, upper=0.75,
+        ),
+    ),
     "variable bounds": (
         -3.0,
         certificate([], [], [1], [], y=[], x=[-3], bounds=[3.0], lower=-3, upper=-3),
@@ -265,6 +286,14 @@ ENCLOSED = {
             upper=2,
         ),
     ),
+    "tolerance of a power cone": (
+        1.5,
+        certificate(
+            [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1], [["power", (0.5).hex()]],
+            y=[1, 1, -2 * (1 - 1e-12)], x=[0.75, 0.75], tolerance=0.25,
+            lower=below(1.5), upper=1.5,
+        ),
+    ),
     "power_nd": (
         ROOT8,
         certificate(
@@ -321,7 +350,7 @@ ENCLOSED = {
             upper=above(-1 / 3),
         ),
     ),
-}
+}  # fmt: skip
 """Certificates whose points must be moved, or whose optimum is not a double."""
 
 INFEASIBLE = {
@@ -578,8 +607,8 @@ DUAL_MEMBERS = [
 )
 @pytest.mark.parametrize("number", [flint.fmpq, flint.arb])
 def test_membership_of_known_points(kind, inside, outside, dual, number):
-    diagonal = {"psd": [0, 2], "second_order": [0]}.get(kind, [])
-    cone = checker.Cone(kind, range(len(inside)), diagonal, HALVES if kind == "power" else ())
+    e = {0: 1, 2: 1} if kind == "psd" else {0: 1}
+    cone = checker.Cone(kind, range(len(inside)), e, HALVES if kind == "power" else ())
     exact = [[number(*float(v).as_integer_ratio()) if number is flint.fmpq else number(v)
               for v in point] for point in (inside, outside)]  # fmt: skip
     assert cone.contains(exact[0], dual)
@@ -588,9 +617,9 @@ def test_membership_of_known_points(kind, inside, outside, dual, number):
 
 def test_a_ball_on_the_boundary_is_not_proved_inside():
     wide = [flint.arb(v, 1e-30) for v in (1, 2, 4)]
-    assert not checker.Cone("psd", range(3), [0, 2], ()).contains(wide)
+    assert not checker.Cone("psd", range(3), {0: 1, 2: 1}, ()).contains(wide)
     thin = [flint.arb(0), flint.arb(0, 1e-30), flint.arb(5)]
-    assert not checker.Cone("psd", range(3), [0, 2], ()).contains(thin)
+    assert not checker.Cone("psd", range(3), {0: 1, 2: 1}, ()).contains(thin)
 
 
 def test_a_change_that_leaves_the_claim_true_is_accepted(check):
