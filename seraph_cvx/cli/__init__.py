@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from . import apply, compare, exercises, explore, learn, study, verify
+from . import apply, compare, exercises, explore, learn, problems, study, verify
 from .main import app
 
-__all__ = ["app", "apply", "compare", "exercises", "explore", "learn", "study", "verify"]
+__all__ = ["app", "apply", "compare", "exercises", "explore", "learn", "problems"]
+__all__ += ["study", "verify"]

@@ -24,6 +24,7 @@ from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .main import DEBUG, SCHEDULER, app, argument, on_cluster, option
+from .problems import read_problem
 from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .tables import TableError, check_output, files_by_name, read_table
 
@@ -41,9 +42,18 @@ ENDINGS = (".npz", ".csv", ".tsv", ".txt")
 
 
 @app.command(
-    epilog="Example:  seraph-cvx compare --suite small --solvers fista,SCS/dual --out race"
+    epilog="""\b
+Examples:
+  seraph-cvx compare --suite small --solvers fista,SCS/dual --out race
+  seraph-cvx compare portfolio.py:problem --solvers CLARABEL,SCS"""
 )
 def compare(
+    problem: str | None = argument(
+        None,
+        "Instead of M-steps any convex problem of CVXPY that a Python file defines. Of the "
+        "options only --solvers, --time-limit and --memory-limit are for it.",
+        metavar="[FILE.py:NAME]",
+    ),
     suite: Suite = option(
         "small",
         "small: 16 instances, minutes. full: the library of 40 instances from easy to "
@@ -77,13 +87,24 @@ def compare(
     scheduler: str | None = SCHEDULER,
     debug: bool = DEBUG,
 ) -> None:
-    """Race solvers on M-steps: what each claims, and what is true.
+    """Race solvers on M-steps, or on a problem of yours: what each claims, and what is true.
 
     DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
     """
     with answers_in_words() as kept:
         from ..race.race import compare_solvers, read_race
 
+        names = None if solvers is None else [name.strip() for name in solvers.split(",")]
+        memory = int(memory_limit * 2**30)
+        if problem is not None:
+            table = compare_solvers(
+                read_problem(problem), names, time_limit=time_limit or OWN_TIME_LIMIT,
+                memory_limit=memory,
+            )  # fmt: skip
+            show_table(table)
+            for note in table.notes:
+                say(f"\n{note}")
+            return
         rows = out / "race.jsonl"
         if redraw:
             _write_report(out, read_race(rows), svg, "")
@@ -98,10 +119,10 @@ def compare(
             kept.append(f"the rows so far are in {rows}; --resume continues from there")
             race = compare_solvers(
                 suite if own is None else own,
-                None if solvers is None else [name.strip() for name in solvers.split(",")],
+                names,
                 tols=_numbers(tol),
                 time_limit=seconds if time_limit is None else time_limit,
-                memory_limit=int(memory_limit * 2**30),
+                memory_limit=memory,
                 out=rows,
                 resume=resume,
                 callback=_listener(progress),
@@ -179,6 +200,17 @@ def _listener(progress: Progress) -> Callable[[dict[str, Any], int, int], None]:
     return listen
 
 
+def show_table(table: ResultTable) -> None:
+    """Print a table, compact enough for 80 characters."""
+    drawn = Table(title=table.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for k, column in enumerate(table.columns):
+        heading = column.replace(" / ", "/").replace(" ", "\n").replace("_", "\n")
+        drawn.add_column(heading, justify="right" if k else "left", no_wrap=column != "detail")
+    for row in table.rows:
+        drawn.add_row(*[show(row[column]) for column in table.columns])
+    screen.print(drawn)
+
+
 # What a race leaves in its folder
 
 
@@ -186,14 +218,7 @@ def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
     """Show notes and summary of a race, and write its tables and pictures."""
     for note in race.notes:
         alert(note)
-    summary = race.summary()
-    drawn = Table(title=summary.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
-    for k, column in enumerate(summary.columns):  # compact enough for 80 characters
-        heading = column.replace(" / ", "/").replace(" ", "\n")
-        drawn.add_column(heading, justify="right" if k else "left", no_wrap=True)
-    for row in summary.rows:
-        drawn.add_row(*[show(row[column]) for column in summary.columns])
-    screen.print(drawn)
+    show_table(race.summary())
     write_whole(out / "race.md", _document(race).encode())
     pictures = ""
     with needs_matplotlib("pictures"):

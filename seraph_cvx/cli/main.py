@@ -13,8 +13,8 @@ from .. import __version__
 from .report import say, wants_traceback
 
 COMMANDS = (
-    *("demo", "fit", "apply", "explain", "verify", "compare", "explore", "check-exercise"),
-    "export",
+    *("demo", "fit", "apply", "explain", "verify", "certify", "compare", "explore"),
+    *("check-exercise", "export"),
 )
 """The commands in the order in which people come to use them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -12,6 +12,8 @@ from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import BinaryOperator
 from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.constraints.zero import Equality
+
+from ..certificate.conic.chord import Chord, refute_function, refute_set
 
 MOST_SHOWN = 60
 """Characters of a formula that are shown as they are."""
@@ -30,6 +32,9 @@ class ConvexityProof:
     rule : str
         The rule of disciplined convex programming that gives the curvature from the children's.
     children : tuple of ConvexityProof
+    refutation : Chord or None
+        Of an objective or constraint to which no rule applies: two points between which it is
+        proven not to be convex. None: not settled.
     """
 
     expression: str
@@ -37,6 +42,7 @@ class ConvexityProof:
     sign: str
     rule: str
     children: tuple[ConvexityProof, ...] = ()
+    refutation: Chord | None = None
 
     @property
     def holds(self) -> bool:
@@ -61,9 +67,11 @@ class ConvexityProof:
 
 
 def explain_convexity(problem: cp.Problem) -> ConvexityProof:
-    """Prove an M-step convex by the rules of DCP, node by node.
+    """Prove a problem convex by the rules of DCP, node by node, or look for a refutation.
 
-    A convex function minimized over a convex set is a convex problem: the rules see both.
+    A convex function minimized over a convex set is a convex problem: the rules see both. Where
+    no rule applies, two points are searched for between which convexity fails, with every value
+    enclosed; if none is found, the question is not settled.
 
     Parameters
     ----------
@@ -86,15 +94,31 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     │     ├─ 2.0: CONSTANT, NONNEGATIVE (a number)
     │     └─ x: AFFINE (a variable)
     └─ constraint 1.0 ≤ x: CONVEX (affine on both sides)
+    >>> explain_convexity(cp.Problem(cp.Minimize(cp.sqrt(x)))).children[0].refutation is None
+    False
     """
     goal = problem.objective.args[0]
     if isinstance(problem.objective, cp.Minimize):
-        is_right, rule = goal.is_convex(), "minimizes a convex function over a convex set"
+        sign, is_right, rule = (
+            1.0,
+            goal.is_convex(),
+            "minimizes a convex function over a convex set",
+        )
     else:
-        is_right, rule = goal.is_concave(), "maximizes a concave function over a convex set"
+        sign, is_right = -1.0, goal.is_concave()
+        rule = "maximizes a concave function over a convex set"
+    objective = _explain(goal, "objective ")
+    if not is_right:
+        objective = _settled(objective, refute_function(goal, sign, problem.constraints))
     constraints = [_explain_constraint(constraint) for constraint in problem.constraints]
     is_convex = is_right and all(part.curvature != "UNKNOWN" for part in constraints)
-    return _verdict("problem", is_convex, rule, [_explain(goal, "objective "), *constraints])
+    return _verdict("problem", is_convex, rule, [objective, *constraints])
+
+
+def _settled(node: ConvexityProof, chord: Chord | None) -> ConvexityProof:
+    """A node to which no rule applies, with the chord that refutes it, if there is one."""
+    verdict = "not settled: no chord was found that refutes it" if chord is None else str(chord)
+    return replace(node, rule=f"{node.rule}; {verdict}", refutation=chord)
 
 
 def _verdict(
@@ -121,7 +145,8 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
         name = label or _formula(constraint)
         if is_affine and not label:  # the name is the formula itself
             children = []
-    return _verdict(f"constraint {name}", constraint.is_dcp(), rule, children)
+    node = _verdict(f"constraint {name}", constraint.is_dcp(), rule, children)
+    return node if constraint.is_dcp() else _settled(node, refute_set(constraint))
 
 
 def _formula(constraint: Any) -> str:
@@ -195,7 +220,7 @@ def _rule(expression: Any) -> str:
         return "a parameter"
     if _is_leaf(expression):
         return "a number" if expression.size == 1 else "constant"
-    if expression.curvature == "UNKNOWN":
+    if not (expression.is_convex() or expression.is_concave()):
         return "no DCP rule applies"
     if isinstance(expression, AddExpression):
         return f"a sum of {_plural(expression)} terms"

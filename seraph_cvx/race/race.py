@@ -10,7 +10,7 @@ from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
 from joblib import delayed
@@ -31,6 +31,11 @@ from .race_table import Key, Race, RaceJournal, label_of
 from .solvers import entrants
 from .suite import SUITES, InstanceSpec, objective_of, suite
 
+if TYPE_CHECKING:
+    from cvxpy import Problem
+
+    from .problem_race import ProblemRace
+
 __all__ = ["ONE_THREAD", "compare_solvers", "read_race", "versions"]
 
 DEFAULT_TOLS = (1e-3, 1e-5, 1e-7)
@@ -48,11 +53,35 @@ Listener = Callable[[dict[str, Any], int, int], None]
 """The type of callback(row, number of the row, total number of rows)."""
 
 
+@overload
+def compare_solvers(
+    objective_or_suite: Problem,
+    solvers: Sequence[Any] | None = ...,
+    *,
+    time_limit: float = ...,
+    memory_limit: int = ...,
+) -> ProblemRace: ...
+
+
+@overload
 def compare_solvers(
     objective_or_suite: MStepObjective
     | str
     | Sequence[InstanceSpec]
     | Mapping[str, MStepObjective],
+    solvers: Sequence[Any] | None = ...,
+    tols: Sequence[float] = ...,
+    time_limit: float = ...,
+    memory_limit: int = ...,
+    out: str | os.PathLike[str] | None = ...,
+    resume: bool = ...,
+    callback: Listener | None = ...,
+    n_jobs: int | None = ...,
+) -> Race: ...
+
+
+def compare_solvers(
+    objective_or_suite: Any,
     solvers: Sequence[Any] | None = None,
     tols: Sequence[float] = DEFAULT_TOLS,
     time_limit: float = 60.0,
@@ -61,14 +90,16 @@ def compare_solvers(
     resume: bool = False,
     callback: Listener | None = None,
     n_jobs: int | None = None,
-) -> Race:
-    """Race solvers on M-steps, and grade every answer by its certificate.
+) -> Race | ProblemRace:
+    """Race solvers on M-steps or on any convex problem, and grade every answer by a certificate.
 
     Parameters
     ----------
-    objective_or_suite : MStepObjective, str, sequence of InstanceSpec, or dict
+    objective_or_suite : MStepObjective, str, sequence of InstanceSpec, dict, or cvxpy.Problem
         One M-step, the name of a suite ("small", "full", "penalties") or of an instance, several
-        specs, or a dict of your own M-steps by name.
+        specs, or a dict of your own M-steps by name. Or any DCP problem with continuous variables:
+        each solver is run once, with its own defaults, and only `solvers`, `time_limit` and
+        `memory_limit` have a meaning.
     solvers : sequence, optional
         Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
         and return a matrix; pairs of either and a dict of its options. See
@@ -104,7 +135,8 @@ def compare_solvers(
         success), true_gap, proved_gap, psd_violation (before projection, relative to the largest
         eigenvalue), value, dimacs (six error measures, conic runs only, see `dimacs.py`),
         compile_seconds, solve_seconds, total_seconds, iterations, peak_bytes and detail. BLAS has
-        one thread in every run.
+        one thread in every run. Of a problem of CVXPY a
+        :class:`~seraph_cvx.race.problem_race.ProblemRace`, whose rows are explained there.
 
     Notes
     -----
@@ -124,6 +156,10 @@ def compare_solvers(
     >>> [(row["solver"], row["formulation"], row["true_gap"] < 1e-5) for row in table.rows]
     [('fista', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
     """
+    if type(objective_or_suite).__module__.startswith("cvxpy."):
+        from .problem_race import compare_on_problem
+
+        return compare_on_problem(objective_or_suite, solvers, time_limit, memory_limit)
     instances = _instances(objective_or_suite)
     objectives = {name: objective_of(instance) for name, instance in instances.items()}
     for objective in objectives.values():

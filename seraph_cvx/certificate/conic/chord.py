@@ -1,0 +1,191 @@
+"""Chords that refute convexity: two points, and a midpoint where the function is above their mean.
+
+Points are drawn at random, with few binary digits so that midpoints are exact; the values at the
+chord that is shown are enclosed, so that a refutation is a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...numerics.checks import FloatArray
+from .point import NotEnclosed, evaluate
+from .point import _violation as violation
+
+TRIES = 300
+UNITS = 2.0**-6
+"""Entries of a point are multiples of this, those of a matrix that has to be PSD of its square."""
+
+ATTRIBUTES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    **dict.fromkeys(("nonneg", "pos"), np.abs),
+    **dict.fromkeys(("nonpos", "neg"), lambda x: -np.abs(x)),
+    "symmetric": lambda x: x + x.T,
+    "PSD": lambda x: x @ x.T,
+    "NSD": lambda x: -(x @ x.T),
+    "diag": lambda x: np.diag(np.diag(x)),
+}
+
+Values = tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True)
+class Chord:
+    """Two points, and what is wrong between them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables.
+    ends : pair of tuples of arrays
+        The values of the variables at the two points.
+    words : str
+        What is proven at them and at their midpoint.
+    """
+
+    names: tuple[str, ...]
+    ends: tuple[Values, Values]
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.words}, between {' and '.join(map(self._point, self.ends))}"
+
+    def _point(self, end: Values) -> str:
+        named = zip(self.names, end, strict=True)
+        return ", ".join(f"{name} = {np.asarray(value).tolist()}" for name, value in named)
+
+
+def refute_function(expression: Any, sign: float, constraints: Sequence[Any] = ()) -> Chord | None:
+    """A chord on which sign * expression is not convex, at feasible points if some are found."""
+    variables = expression.variables()
+
+    def judged(ends: tuple[Values, Values]) -> str:
+        x, y, middle = (_enclosed(expression, variables, end) for end in (*ends, _middle(*ends)))
+        mean = 0.5 * (sign * x).max() + 0.5 * (sign * y).max()
+        if not (sign * middle).min() > mean:
+            return ""
+        value, bound = sign * (sign * middle).min(), sign * mean
+        return f"at the midpoint it is {value:.6g}, at the ends {bound:.6g} on average"
+
+    def excess(x: float, y: float, middle: float) -> float:
+        return sign * (middle - 0.5 * (x + y)) / (1.0 + abs(x) + abs(y))
+
+    found = []
+    for ends in _pairs(variables):
+        values = [_value(expression, variables, end) for end in (*ends, _middle(*ends))]
+        if all(map(np.isfinite, values)) and excess(*values) > 1e-6:
+            found.append((_feasible(constraints, variables, ends), excess(*values), ends))
+    for feasible, _, ends in sorted(found, key=lambda entry: entry[:2], reverse=True)[:5]:
+        words = _words(lambda ends=ends: judged(ends))
+        if words:
+            where = "" if feasible or not constraints else " (points that are not all feasible)"
+            kind = "convex" if sign > 0.0 else "concave"
+            return _chord(variables, ends, f"not {kind}: {words}{where}")
+    return None
+
+
+def refute_set(constraint: Any) -> Chord | None:
+    """A chord between points that satisfy a constraint, whose midpoint does not."""
+    variables = constraint.variables()
+
+    def judged(ends: tuple[Values, Values]) -> str:
+        x, y, middle = (_violated(constraint, variables, end) for end in (*ends, _middle(*ends)))
+        if x[1] > 0.0 or y[1] > 0.0 or not middle[0] > 0.0:
+            return ""
+        return f"both ends satisfy it, the midpoint violates it by {middle[0]:.6g}"
+
+    for ends in _pairs(variables):
+        words = _words(lambda ends=ends: judged(ends))
+        if words:
+            return _chord(variables, ends, f"not a convex set: {words}")
+    return None
+
+
+def _chord(variables: Sequence[Any], ends: tuple[Values, Values], words: str) -> Chord:
+    return Chord(tuple(variable.name() for variable in variables), ends, words)
+
+
+def _words(judge: Callable[[], str]) -> str:
+    try:
+        return judge()
+    except NotEnclosed:
+        return ""
+
+
+def _pairs(variables: Sequence[Any]) -> Iterator[tuple[Values, Values]]:
+    """Pairs of points of all sizes that have the variables' attributes; none if one is unknown."""
+    rng = np.random.default_rng(0)
+    wanted = [[name for name, value in v.attributes.items() if _is_set(value)] for v in variables]
+    if not all(name in ATTRIBUTES for names in wanted for name in names):
+        return
+    for _ in range(TRIES):
+        size = 2.0 ** rng.integers(-4, 5)
+        yield _drawn(rng, size, variables, wanted), _drawn(rng, size, variables, wanted)
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and value is not False
+
+
+def _drawn(
+    rng: np.random.Generator, size: float, variables: Sequence[Any], wanted: list[list[str]]
+) -> Values:
+    point = []
+    for variable, names in zip(variables, wanted, strict=True):
+        value = UNITS * np.round(rng.normal(size=variable.shape) * size / UNITS)
+        for name in names:
+            value = ATTRIBUTES[name](value)
+        point.append(np.asarray(value))
+    return tuple(point)
+
+
+def _middle(x: Values, y: Values) -> Values:
+    return tuple(0.5 * (a + b) for a, b in zip(x, y, strict=True))
+
+
+@contextmanager
+def values_set(variables: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
+    """A context in which variables have these values."""
+    kept = [variable.value for variable in variables]
+    try:
+        for variable, value in zip(variables, values, strict=True):
+            variable.save_value(value)
+        yield
+    finally:
+        for variable, value in zip(variables, kept, strict=True):
+            variable.save_value(value)
+
+
+def _value(expression: Any, variables: Sequence[Any], values: Values) -> float:
+    with values_set(variables, values), np.errstate(all="ignore"):
+        found = expression.value
+    return float("nan") if found is None else float(np.ravel(found)[0])
+
+
+def _enclosed(expression: Any, variables: Sequence[Any], values: Values) -> FloatArray:
+    """The two ends of an interval that has the value of a scalar expression."""
+    with values_set(variables, values), np.errstate(all="ignore"):
+        ball = evaluate(expression, {})
+    return np.array([np.min(ball.low), np.max(ball.high)])
+
+
+def _violated(constraint: Any, variables: Sequence[Any], values: Values) -> tuple[float, float]:
+    with values_set(variables, values), np.errstate(all="ignore"):
+        return violation(constraint, {})
+
+
+def _feasible(
+    constraints: Sequence[Any], variables: Sequence[Any], ends: tuple[Values, Values]
+) -> bool:
+    """Whether both ends satisfy the constraints; not where these have other variables."""
+    known = {variable.id for variable in variables}
+    if any(variable.id not in known for c in constraints for variable in c.variables()):
+        return False
+    try:
+        return all(_violated(c, variables, end)[1] <= 0.0 for c in constraints for end in ends)
+    except NotEnclosed:
+        return False

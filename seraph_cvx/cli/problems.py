@@ -1,0 +1,122 @@
+"""`seraph-cvx certify`: bounds on the optimum of a problem that a Python file defines."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..processes.whole_file import write_whole
+from .main import DEBUG, app, argument, option
+from .report import alert, answers_in_words, say
+from .tables import check_output
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+CERTIFIED = 1e-6
+"""The relative gap up to which the exit code is 0."""
+
+
+@app.command(
+    epilog=f"""\b
+Examples:
+  seraph-cvx certify portfolio.py:problem
+  seraph-cvx certify portfolio.py:problem --solver SCS --json proof.json
+  seraph-cvx certify proof.json
+
+\b
+Exit codes:
+  0 certified to {CERTIFIED:g}, or proved infeasible or unbounded; a file that holds
+  1 not certified; a file that is rejected   2 an error"""
+)
+def certify(
+    problem: str = argument(
+        ...,
+        "A CVXPY problem, or a function that returns one, of a Python file, which is run. Or a "
+        "certificate that --json wrote: it is checked again, by other code.",
+        metavar="FILE.py:NAME|FILE.json",
+    ),
+    solver: str | None = option(
+        None, "Solve it with this solver first, and start from its answer.", metavar="NAME"
+    ),
+    tolerance: float | None = option(
+        None, "Let every constraint be violated by so much.", min=0.0, metavar="NUMBER"
+    ),
+    json: Path | None = option(None, "Write the certificate to a file.", metavar="FILE"),
+    debug: bool = DEBUG,
+) -> None:
+    """Bound the optimum of any convex CVXPY problem from both sides, trusting no solver."""
+    with answers_in_words():
+        if problem.endswith(".json"):
+            _check(Path(problem))
+            return
+        from ..certificate.conic import certify_problem
+
+        if json is not None:
+            check_output(json, (".json",))
+        found = read_problem(problem)
+        if solver is not None:
+            _solve(found, solver)
+        certificate = certify_problem(found, tolerance=tolerance)
+        say(str(certificate))
+        if json is not None:
+            write_whole(json, certificate.to_json().encode())
+            say(f"\nWritten to {json}; seraph-cvx certify {json} checks it.")
+        if not certificate.relative_gap <= CERTIFIED:
+            raise typer.Exit(1)
+
+
+def _solve(problem: cp.Problem, solver: str) -> None:
+    """Solve a problem, and say what the solver says."""
+    from cvxpy.error import SolverError
+
+    try:
+        problem.solve(solver=solver)
+    except SolverError as error:
+        alert(f"{solver}: {error}")
+    else:
+        say(f"{solver} says: {problem.status}, {problem.value!r}\n")
+
+
+def _check(path: Path) -> None:
+    """Check a certificate by code that shares nothing with what wrote it."""
+    from ..certificate.conic.checker import check_certificate
+
+    verdict = check_certificate(path)
+    say(str(verdict))
+    if not verdict.valid:
+        raise typer.Exit(1)
+
+
+def read_problem(text: str) -> cp.Problem:
+    """The CVXPY problem NAME of FILE.py, given as FILE.py:NAME; the file is run."""
+    file, _, name = text.rpartition(":")
+    path = Path(file)
+    if not file or not name.isidentifier() or path.suffix != ".py":
+        raise ValueError(f"{text!r} is not FILE.py:NAME, such as portfolio.py:problem.")
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}.")
+    import cvxpy as cp
+
+    sys.path.insert(0, str(path.resolve().parent))  # as Python does for a script
+    try:
+        names = runpy.run_path(str(path), run_name=path.stem)
+        found: Any = names.get(name)
+        if callable(found):
+            found = found()
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        where = f", line {lines[-1]}" if lines else ""
+        raise ValueError(f"{path}{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, cp.Problem):
+        problems = [key for key, value in names.items() if isinstance(value, cp.Problem)]
+        what = f"{type(found).__name__}, no CVXPY problem" if name in names else "not defined"
+        there = f" It has: {', '.join(problems)}." if problems else ""
+        raise ValueError(f"{name} of {path} is {what}.{there}")
+    return found
