@@ -24,10 +24,18 @@ MOST_EQUATIONS = 80
 # Columns, at most, among which dependences are looked for.
 MOST_COLUMNS = 800
 
+MOST_ENTRIES = 20_000
+"""Entries, at most, of a matrix that is multiplied in fractions."""
+
 DEPENDENT = 1e-9
 
 SNAPS = (6, 20, 40)
 """Bits after the point to which free entries of a solution are rounded, one try each."""
+
+
+def is_small(A: Any, P: Any) -> bool:
+    """Whether products with these matrices are quick in fractions."""
+    return A.shape[1] <= MOST_COLUMNS and A.nnz + (0 if P is None else P.nnz) <= MOST_ENTRIES
 
 
 def solve_integers(M: list[list[int]], rhs: list[int]) -> list[Fraction] | None:

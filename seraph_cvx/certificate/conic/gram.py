@@ -28,7 +28,8 @@ MOST_DENSE = 7_000
 # A sparse proof is tried if it takes no more products than this.
 MOST_PRODUCTS = 4e8
 
-INVERSE_STEPS = 4
+SHIFTS = (2.0**-10, 2.0**-20, 2.0**-30, 2.0**-36, 2.0**-40)
+"""Values of e, one try each: no more is needed than that |Sr| is far below its root."""
 
 Solver = Callable[[FloatArray], FloatArray]
 
@@ -59,23 +60,14 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     if not n:
         return 1.0
     M, error = _gram(N, Q)
-    is_sparse = scipy.sparse.issparse(M)
-    factor = _sparse_factor if is_sparse else _dense_factor
-    rough = factor(M, 0.0)
-    if rough is None and is_sparse and n <= MOST_DENSE:
-        M, factor = M.toarray(), _dense_factor
-        rough = factor(M, 0.0)
-    if rough is None:
-        return 0.0
-    estimate = _inverse_iteration(rough[1], n)
-    for share in (0.5, 0.1):
-        shift = share * estimate
+    factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
+    for shift in SHIFTS:
         found = factor(M, shift)
-        if found is None:
-            continue
-        proven = shift - (found[0] + error) * SECOND_ORDER
-        if proven > 0.1 * shift:
-            return proven * (1.0 - 4.0 * UNIT)
+        if found is None and factor is _sparse_factor and n <= MOST_DENSE:
+            M, factor = M.toarray(), _dense_factor
+            found = factor(M, shift)
+        if found is not None and (found + error) * SECOND_ORDER < 0.5 * shift:
+            return 0.5 * shift
     return 0.0
 
 
@@ -102,27 +94,21 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     return M, (error + n * TINY * (longest + 1.0)) * SECOND_ORDER
 
 
-def _dense_factor(M: FloatArray, shift: float) -> tuple[float, Solver] | None:
-    """A bound on |M - shift*I - FF'| and a solver with F, the Cholesky factor of M - shift*I."""
-    n = len(M)
+def _dense_factor(M: FloatArray, shift: float) -> float | None:
+    """A bound on |M - shift*I - FF'|, F the Cholesky factor of M - shift*I; None without one."""
     shifted = M.copy()
     np.fill_diagonal(shifted, M.diagonal() - shift)
     try:
         F = np.asarray(scipy.linalg.cholesky(shifted, lower=True))
     except (np.linalg.LinAlgError, ValueError):
         return None
-    left = math.inf
-    if shift:
-        size = np.abs(F)
-        sizes = size @ size.sum(axis=0) + np.abs(M).sum(axis=1) + shift
-        left = F @ F.T
-        left -= shifted
-        bound = np.abs(left).sum(axis=1) + gamma(n + FEW_ROUNDINGS) * sizes
-        left = float(bound.max()) * SECOND_ORDER + n * n * TINY
-    return left, lambda r: np.asarray(scipy.linalg.cho_solve((F, True), r))
+    size = np.abs(F)
+    sizes = size @ size.sum(axis=0) + np.abs(M).sum(axis=1) + shift
+    shifted -= F @ F.T
+    return _largest(np.abs(shifted).sum(axis=1), sizes, len(F))
 
 
-def _sparse_factor(M: Any, shift: float) -> tuple[float, Solver] | None:
+def _sparse_factor(M: Any, shift: float) -> float | None:
     """The same with SuperLU's factors of a sparse matrix, where they are sparse."""
     n = M.shape[0]
     shifted = scipy.sparse.csc_array(M - shift * scipy.sparse.eye_array(n))
@@ -132,20 +118,19 @@ def _sparse_factor(M: Any, shift: float) -> tuple[float, Solver] | None:
     pivots = factors.U.diagonal()
     if not (pivots > 0.0).all():
         return None
-    left = math.inf
-    if shift:
-        F = scipy.sparse.csc_array(factors.L @ scipy.sparse.diags_array(np.sqrt(pivots)))
-        counts = np.diff(F.indptr).astype(np.float64)
-        if float(counts @ counts) > MOST_PRODUCTS:
-            return None
-        order = np.argsort(factors.perm_c)
-        size = abs(F)
-        terms = int(np.diff(F.tocsr().indptr).max())
-        sizes = size @ (size.T @ np.ones(n)) + (abs(M) @ np.ones(n))[order] + shift
-        residual = abs(F @ F.T - shifted[order][:, order])
-        bound = residual @ np.ones(n) + gamma(terms + n + FEW_ROUNDINGS) * sizes
-        left = float(bound.max()) * SECOND_ORDER + n * n * TINY
-    return left, factors.solve
+    F = scipy.sparse.csc_array(factors.L @ scipy.sparse.diags_array(np.sqrt(pivots)))
+    counts = np.diff(F.indptr).astype(np.float64)
+    if float(counts @ counts) > MOST_PRODUCTS:
+        return None
+    order, ones, size = np.argsort(factors.perm_c), np.ones(n), abs(F)
+    sizes = size @ (size.T @ ones) + (abs(M) @ ones)[order] + shift
+    return _largest(abs(shifted[order][:, order] - F @ F.T) @ ones, sizes, n)
+
+
+def _largest(residual: FloatArray, sizes: FloatArray, terms: int) -> float:
+    """The norm of a residual from its row sums and the row sums of what it is the difference of."""
+    bound = residual + gamma(2 * terms + FEW_ROUNDINGS) * sizes
+    return float(bound.max()) * SECOND_ORDER + terms * terms * TINY
 
 
 def sparse_lu(M: Any) -> Any:
@@ -161,17 +146,11 @@ def sparse_lu(M: Any) -> Any:
         return None
 
 
-def _inverse_iteration(solve: Solver, n: int) -> float:
-    """Roughly the smallest eigenvalue of a matrix, by solving with it."""
-    v = np.random.default_rng(0).standard_normal(n)
-    growth = 1.0
-    for _ in range(INVERSE_STEPS):
-        v = v / np.linalg.norm(v)
-        v = solve(v)
-        growth = float(np.linalg.norm(v))
-        if not math.isfinite(growth):
-            return 0.0
-    return 1.0 / growth
+def inner_products(A: Any, B: Any) -> Any:
+    """The product A'B of sparse matrices, dense where they are hardly sparse."""
+    if A.nnz > 0.05 * math.prod(A.shape) and A.shape[1] <= MOST_DENSE:
+        return A.toarray().T @ B.toarray()
+    return A.T @ B
 
 
 def approximate_solver(M: Any) -> Solver | None:

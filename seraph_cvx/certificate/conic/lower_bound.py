@@ -39,9 +39,9 @@ from .arithmetic import (
 )
 from .cones import ConeProduct
 from .exact import (
-    MOST_COLUMNS,
     SNAPS,
     dependent_columns,
+    is_small,
     nearby_solution,
     outside,
     pair_of,
@@ -49,7 +49,7 @@ from .exact import (
     snapped,
     times,
 )
-from .gram import Scaled, approximate_solver
+from .gram import Scaled, approximate_solver, inner_products
 from .program import Cone, ConicProgram
 from .solve import Start, solve
 
@@ -216,9 +216,9 @@ class DualProver:
         zero[self.cones.zero] = max(1.0, float(diagonal.max(initial=0.0)))
         W = W + scipy.sparse.diags_array(zero)
         WA = scipy.sparse.csc_array(W @ A)
-        M = A.T @ WA
+        M = inner_products(A, WA)
         if P is not None:
-            M = M + weight * P
+            M = M + weight * P if scipy.sparse.issparse(M) else M + (weight * P).toarray()
         solver = approximate_solver(M)
         if solver is None:
             return "the columns of A are not independent at y"
@@ -299,7 +299,7 @@ def lower_bound(
         rungs.append(("anchor", lambda: _anchored(program, prepared, goal)))
         rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
     for name, attempt in rungs:
-        if tried(name, attempt()):
+        if tried(name, attempt()) or (best is not None and start.solver != "CLARABEL"):
             return best
     if bounds is not None:
         tried("bounds on the variables", _with_bounds(program, bounds, tolerance))
@@ -380,8 +380,8 @@ def _exact_dual(
     program: ConicProgram, start: Start, alive: IntArray, tolerance: float
 ) -> DualProof | str:
     """Solve A'y + Ph + c = 0 in fractions, with y = 0 where it is nearly so and s is not."""
-    if len(program.c) > MOST_COLUMNS:
-        return "too many variables for fractions"
+    if not is_small(program.A, program.P):
+        return "too large for fractions"
     cones = ConeProduct(program.cones)
     allowance, zero = DualProver(program, tolerance).allowance, set(cones.zero.tolist())
     y0 = np.zeros(len(program.b))

@@ -26,16 +26,16 @@ from ...numerics.rounding import UNIT, at_most, up
 from .arithmetic import AccurateMatrix, Enclosure, Pair, dot, norm_above
 from .cones import ConeProduct
 from .exact import (
-    MOST_COLUMNS,
     SNAPS,
     dependent_columns,
+    is_small,
     nearby_solution,
     outside,
     pair_of,
     product,
     times,
 )
-from .gram import DENSE_ORDER, Scaled
+from .gram import DENSE_ORDER, Scaled, inner_products
 from .lower_bound import ANCHORS, DEAD, DEPTHS, ENOUGH, quadratic_above
 from .program import Cone, ConicProgram
 from .solve import Start, solve
@@ -151,7 +151,7 @@ class PrimalProver:
         program, proper, zero = self.program, self.cones.proper, self.zero
         A = program.A.tocsr()
         H = self.cones.metric(s, dual=False)
-        solve = _equality_solver(scipy.sparse.csc_array(A.T @ (H @ A)), A[zero])
+        solve = _equality_solver(scipy.sparse.csc_array(inner_products(A, H @ A)), A[zero])
         if solve is None:
             return "the equations of the correction are singular"
         point = Pair.of(x)
@@ -297,8 +297,8 @@ def _shifted_inward(prover: PrimalProver) -> PrimalProof | str:
 def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
     """Solve the equations and the rows that are tight in fractions."""
     cones = ConeProduct(program.cones)
-    if len(program.c) > MOST_COLUMNS:
-        return "too many variables for fractions"
+    if not is_small(program.A, program.P):
+        return "too large for fractions"
     tight, active = list(cones.zero), list(cones.zero)
     for group in cones.groups:
         s_size, y_size = (np.abs(v[group.rows]).max(axis=1) for v in (start.s, start.y))
