@@ -14,6 +14,7 @@ from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
+    from .certificate.conic import certify_problem
     from .estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy, pair_auc
     from .estimators.kernel_seraph import KernelSERAPH
     from .estimators.pair_seraph import PairSERAPH
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .estimators.seraph_cv import SERAPHCV
     from .fit.path import seraph_path
     from .m_step.explain import explain_convexity
-    from .m_step.modified_problem import certify_problem
     from .m_step.statement import state_m_step
     from .race.race import compare_solvers
     from .solvers.not_certified import NotCertified
@@ -70,7 +70,7 @@ _LAZY_MODULES = {
     "KernelSERAPH": "estimators.kernel_seraph",
     "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
-    "certify_problem": "m_step.modified_problem",
+    "certify_problem": "certificate.conic",
     "compare_solvers": "race.race",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",

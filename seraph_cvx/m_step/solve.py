@@ -189,8 +189,8 @@ def _require_objective(given: Any) -> None:
     cure = "make one by MStepObjective(pairs, ...)"
     if type(given).__module__.startswith("cvxpy."):
         cure = (
-            "give the objective it was stated from, or certify a problem that you changed and "
-            "solved by certify_problem(problem, objective)"
+            "give the objective it was stated from, or certify a problem that you changed by "
+            "certify_problem(problem)"
         )
     raise TypeError(f"solve_m_step takes an MStepObjective, not {type(given).__name__}: {cure}.")
 

@@ -6,7 +6,7 @@ The truth is a value of f in exact or extended arithmetic at a matrix that is PS
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -69,18 +69,6 @@ def objective():
     return MStepObjective(pairs, trace_weight=0.5)
 
 
-def test_constants_of_a_problem_are_added_exactly(objective):
-    """The interval was off by 6e-9, 6,000 times its width."""
-    expression = state_m_step(objective).objective.expr
-    exact = 2.0 * (cp.Constant(5e7) + 0.05 - 5e7)
-    cp.Problem(cp.Minimize(expression)).solve(solver="CLARABEL")
-    plain, *others = (
-        astuple(certify_problem(cp.Problem(cp.Minimize(whole)), objective))[:2]
-        for whole in (expression + 0.1, expression + 1e8 + 0.1 - 1e8, expression + exact)
-    )
-    assert others == [pytest.approx(plain, rel=1e-15)] * 2
-
-
 def test_a_linear_term_that_is_not_psd_is_not_projected():
     """The problem is unbounded, and had a dual value of 6.63."""
     X = [[0.0, 1.0], [1.0, 1.0], [3.0, 1.0]]
@@ -88,23 +76,7 @@ def test_a_linear_term_that_is_not_psd_is_not_projected():
     problem = state_m_step(objective)
     (A,) = problem.variables()
     worse = cp.Problem(cp.Minimize(problem.objective.expr + A[0, 0] - 5e-13 * A[1, 1]))
-    A.value = np.eye(2)
-    with pytest.raises(ValueError, match="B is not PSD"):
-        certify_problem(worse, objective)
-
-
-@pytest.mark.parametrize("share", [1e-7, 1e-10, 1e-13])
-def test_the_problem_of_another_objective_is_noticed(share):
-    """Numbers were compared to 1e-10 of the largest: 3.661 was certified, the optimum is 1.571."""
-    X = np.array([[0.0, 0.0], [1e6, 0.5], [3e6, 1.0], [1e6, 2.0]])
-    one = MStepObjective(PairSet.from_labels(X, [0, 0, 1, -1]), trace_weight=0.5)
-    X[3, 1] *= 1.0 + share
-    other = MStepObjective(PairSet.from_labels(X, [0, 0, 1, -1]), trace_weight=0.5)
-    problem = state_m_step(other)
-    problem.variables()[0].value = np.zeros((2, 2))
-    with pytest.raises(ValueError, match="lacks a part of the M-step"):
-        certify_problem(problem, one)
-    certify_problem(problem, other)
+    assert certify_problem(worse).lower == -np.inf
 
 
 # Aliasing

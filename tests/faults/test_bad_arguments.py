@@ -121,7 +121,7 @@ def test_failure_path_what_is_masked_is_refused_by_its_place(case):
 
 def test_failure_path_a_problem_of_cvxpy_is_no_m_step():
     objective = random_objective(0, "hyper")
-    with pytest.raises(TypeError, match=r"not Problem: .*certify_problem\(problem, objective\)"):
+    with pytest.raises(TypeError, match=r"not Problem: .*certify_problem\(problem\)"):
         solve_m_step(state_m_step(objective))
 
 

@@ -1,25 +1,18 @@
-"""Families of ways in: other arrays, inputs written into later or nearly right, estimators, files.
-
-And CVXPY problems made from an M-step: what was added is written down twice, as CVXPY takes it and
-as the judge does. A problem changed behind the objective's back has to be refused, or its
-bounds have to hold for the problem as it is stated.
-"""
+"""Families of ways in: other arrays, inputs that are written into later or nearly right, files."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import array_api_strict
-import cvxpy as cp
 import numpy as np
-from stress_blocks import Ceiling, Divergence, Equations, OffDiagonalSum, Quadratic
 from stress_families import (
     BLOCKS,
     PENALIZED,
@@ -63,12 +56,10 @@ from seraph_cvx import (
     PairSet,
     alternate,
     certify,
-    certify_problem,
     load_model,
     save_model,
     seraph_path,
     solve_m_step,
-    state_m_step,
 )
 from seraph_cvx.penalties import LinearConstraints, LogDet, Ridge, UpperBound
 
@@ -405,191 +396,6 @@ def solvers(rng):
     return replace(found, certificates=[answer.certificate], metrics=[answer.metric])
 
 
-# CVXPY problems with parts added: each is a term or constraints as CVXPY takes them, and what they
-# add to a judge's M-step
-
-
-def added_trace(rng, A, scale):
-    weight = decades(rng, -3, 1) / scale
-    return weight * cp.trace(A), {"trace_weights": [weight]}
-
-
-def added_linear(rng, A, scale):
-    F = rng.normal(size=(A.shape[0], A.shape[0] + 1))
-    B = symmetric_part(F @ F.T / scale)
-    return cp.sum(cp.multiply(B, A)), {"terms": [B]}
-
-
-def added_squares(rng, A, scale):
-    weight = decades(rng, -2, 2) / scale**2
-    prior = np.diag(rng.normal(size=A.shape[0])) * scale * one_of(rng, [0.0, 1.0, 1.0])
-    return weight * cp.sum_squares(A - prior), {"blocks": [Quadratic(2.0 * weight, prior)]}
-
-
-def added_absolute_values(rng, A, scale):
-    weight = decades(rng, -2, 1) / scale
-    return weight * cp.norm1(A), {"blocks": [OffDiagonalSum(weight)], "trace_weights": [weight]}
-
-
-def added_log_det(rng, A, scale):
-    weight = decades(rng, -2, 1)
-    return -weight * cp.log_det(A), {"blocks": [Divergence(weight)]}
-
-
-def added_constants(rng, A, scale):
-    """That cancel: their exact sum counts."""
-    large = one_of(rng, [1e6, 1e8, 3.0**20])
-    numbers = rng.permutation([large, 0.1, -large, float(rng.normal())]).tolist()
-    return [cp.Constant(number) for number in numbers], {"constants": numbers}
-
-
-def added_ceiling(rng, A, scale):
-    bound = np.diag(scale * decades(rng, -1, 1, size=A.shape[0]))
-    return A << bound, {"blocks": [Ceiling(bound)]}
-
-
-def equations(matrices, bounds, is_equality=False):
-    rows = Equations(np.array(matrices), np.array(bounds, dtype=float), is_equality)
-    return {"blocks": [rows]}
-
-
-def added_diagonal(rng, A, scale):
-    m, least = A.shape[0], scale * decades(rng, -3, -1)
-    rows = [-np.diag(row) for row in np.eye(m)]
-    return cp.diag(A) >= least, equations(rows, m * [-least])
-
-
-def added_trace_bound(rng, A, scale):
-    bound = scale * decades(rng, -1, 1)
-    return cp.trace(A) <= bound, equations([np.eye(A.shape[0])], [bound])
-
-
-def added_zero_entry(rng, A, scale):
-    if A.shape[0] == 1:
-        return added_trace_bound(rng, A, scale)
-    B = np.zeros(A.shape)
-    B[0, 1] = B[1, 0] = 0.5
-    return A[0, 1] == 0, equations([B], [0.0], is_equality=True)
-
-
-PARTS = [added_trace, added_linear, added_squares, added_absolute_values, added_log_det]
-PARTS += [added_constants, added_ceiling, added_diagonal, added_trace_bound, added_zero_entry]
-
-
-def drawn_m_step(rng, most_features=3):
-    """Pairs and settings of an ordinary M-step, and the size of its metrics."""
-    size = value(rng, [1.0, (-3, 3)])
-    pairs = classes(rng, size * draw_points(rng, [((3, 7), (1, most_features + 1))]))
-    weight = size**2 * decades(rng, -3, 0)
-    mu = [0.0, "ratio", (-2, 0)]
-    settings = draw_settings(rng, pairs, trace_weight=weight, unlabeled_weight=mu)
-    return pairs, settings, 1.0 / size**2
-
-
-def of_problem(objective, numbers, problem, is_solved=False):
-    """The instance whose certificates are of a problem, at a metric or at a solver's answer."""
-
-    def make(objective, metric):
-        problem.variables()[0].save_value(metric)
-        if is_solved:
-            with quietly(), suppress(cp.SolverError):  # then the metric is certified
-                problem.solve(solver="CLARABEL")
-        return certify_problem(problem, objective)
-
-    optimum = known_optimum(numbers)
-    return Instance(objective, numbers, optimum=optimum, certify=make, can_be_solved=False)
-
-
-def added_to(rng):
-    """One to three parts that are understood, at any metric or at a solver's answer."""
-    pairs, settings, scale = drawn_m_step(rng)
-    objective, numbers = MStepObjective(pairs, **settings), given(pairs, **settings)
-    statement = state_m_step(objective)
-    goal, conditions = statement.objective.expr, list(statement.constraints)
-    for k in rng.permutation(len(PARTS))[: integer(rng, 1, 4)]:
-        made, parts = PARTS[k](rng, statement.variables()[0], scale)
-        for part in made if isinstance(made, list) else [made]:
-            if isinstance(part, cp.Expression):
-                goal = goal + part
-            else:
-                conditions.append(part)
-        changes = {name: (*getattr(numbers, name), *more) for name, more in parts.items()}
-        numbers = replace(numbers, **changes)
-    problem = cp.Problem(cp.Minimize(goal), conditions)
-    return of_problem(objective, numbers, problem, is_solved=chance(rng, 0.15))
-
-
-# Changed behind the objective's back
-
-
-def of_another_objective(rng):
-    """The problem of an objective that differs by very little from the one it is certified for."""
-    pairs, settings, _ = drawn_m_step(rng, most_features=2)
-    objective = MStepObjective(pairs, **settings)
-    slightly = 1.0 + float(rng.choice([-1.0, 1.0]) * decades(rng, -13, -6))
-    name = one_of(rng, ["points", "trace_weight", "threshold", "unlabeled_weight", "labels"])
-    if name == "points":
-        X = np.array(pairs.points)
-        X[rng.integers(len(X)), rng.integers(X.shape[1])] *= slightly
-        pairs = replace(pairs, points=X)
-    elif name == "labels":
-        settings = settings | {"previous_metric": None} | random_labels(rng, pairs)
-    else:
-        settings["unlabeled_weight"] = given(pairs, **settings).mu
-        settings[name] *= slightly
-    problem = state_m_step(MStepObjective(pairs, **settings))
-    return of_problem(objective, given(pairs, **settings), problem)
-
-
-def terms_of(expression):
-    """The terms of a sum, nested or not."""
-    if type(expression).__name__ != "AddExpression":
-        return [expression]
-    return [term for arg in expression.args for term in terms_of(arg)]
-
-
-def damaged(rng):
-    """A term dropped, doubled or with its sign flipped: nothing but an error will do."""
-    pairs, settings, _ = drawn_m_step(rng, most_features=2)
-    objective = MStepObjective(pairs, **settings)
-    statement = state_m_step(objective)
-    kind, terms = rng.integers(4), terms_of(statement.objective.expr)
-    if kind < 2:  # dropped, or with its sign flipped
-        k = integer(rng, 0, len(terms))
-        terms[k : k + 1] = [-terms[k]] if kind else []
-    else:  # the first, a sum of logistic functions, twice; or all doubled
-        terms = [*terms, terms[0]] if kind == 2 else [2.0 * term for term in terms]
-    problem = cp.Problem(cp.Minimize(sum(terms[1:], terms[0])), statement.constraints)
-    found = of_problem(objective, given(pairs, **settings), problem)
-
-    def make(objective, metric):
-        raise AssertionError(f"change {kind} is certified: {found.certify(objective, metric)}")
-
-    return replace(found, certify=make, optimum=None)
-
-
-def unbounded(rng):
-    """A linear term with an eigenvalue of -1e-14 to -1e-9, that no trace weight makes up for.
-
-    Whatever is said of it, some huge metric has a smaller value.
-    """
-    pairs, settings, scale = drawn_m_step(rng)
-    settings["trace_weight"] = 0.0
-    spectrum = decades(rng, -1, 1, size=pairs.n_features)
-    spectrum[0] = -decades(rng, -14, -9)
-    B = random_symmetric(rng, spectrum) / scale
-    objective = MStepObjective(pairs, **settings)
-    statement = state_m_step(objective)
-    goal = statement.objective.expr + cp.sum(cp.multiply(B, statement.variables()[0]))
-    problem = cp.Problem(cp.Minimize(goal), statement.constraints)
-    return of_problem(objective, replace(given(pairs, **settings), terms=(B,)), problem)
-
-
-def changed_problems(rng):
-    """Problems that are not what the objective says, in one of several ways."""
-    return one_of(rng, [*3 * [of_another_objective], damaged, unbounded])(rng)
-
-
 INPUTS = {
     "made from another objective": made_from_another,
     "proofs by balls": proofs,
@@ -599,8 +405,6 @@ INPUTS = {
     "estimators and files": estimators,
     "alternations and paths": alternations,
     "solvers": solvers,
-    "added to a problem": added_to,
-    "changed problems": changed_problems,
 }
 
 FAMILIES = {
@@ -616,4 +420,4 @@ MARATHON = (
     | dict.fromkeys(INPUTS, 150)
     | dict.fromkeys(["nearly right inputs", "other arrays", "made from another objective"], 300)
 )
-"""How many instances of each family the marathon has: 22,550 in all."""
+"""How many instances of each family the marathon has: 22,250 in all."""
