@@ -286,6 +286,14 @@ ENCLOSED = {
             upper=2,
         ),
     ),
+    "exponential, dual face with thirds": (
+        0.0,
+        certificate(
+            [[1, 0], [0, 0], [0, -3]], [0, 0, 1], [0, 1], [["exponential", 3]],
+            y=[0, 0, 0.3], zero_rows=[0, 1], x=[0, -1 / 3 + 1e-13],
+            lower=below(-1 / 3), upper=above(-1 / 3),
+        ),
+    ),
     "tolerance of a power cone": (
         1.5,
         certificate(
@@ -564,6 +572,10 @@ NEVER = {
         [[1, -(2.0**-10)]], [0], [0, -1], [["zero", 1]], P=[[1, 0], [0, 0]],
         x=[0, 0], ray_x=[2.0**-10, 1], unbounded=True,
     ),
+    "bounds on variables that the primal point refutes": certificate(
+        [], [], [1], [], y=[], x=[-3], bounds=[2.0], lower=-3, upper=-3
+    ),
+    "unknown cone": certificate([[-1]], [-1], [1], [["nonpositive", 1]], x=[1], upper=1),
     "nothing claimed": certificate([[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[1]),
 }  # fmt: skip
 
