@@ -122,7 +122,7 @@ def _judged(
         "compile_seconds": answer.compile_seconds,
         "solve_seconds": answer.solve_seconds,
         "iterations": answer.iterations,
-        "proof": _agreement(certificate, answer.status),
+        "proof": agreement(certificate, answer.status),
     }
     if not answer.values or any(value is None for value in answer.values):
         return row
@@ -131,7 +131,7 @@ def _judged(
     return row | _measured(certificate, report)
 
 
-def _agreement(certificate: ProblemCertificate, status: str) -> str:
+def agreement(certificate: ProblemCertificate, status: str) -> str:
     """Whether a status agrees with what is proven of the problem; empty where that is open."""
     said = status.removesuffix("_inaccurate")
     best = certificate.lower if certificate.program.maximize else certificate.upper

@@ -61,6 +61,40 @@ def test_a_problem_that_is_not_convex_is_not_proved_convex(problem):
     assert proof.rule == "no DCP rule applies"
 
 
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (cp.Problem(cp.Minimize(cp.sqrt(X[0])), [X >= 0.5]), "not convex: at the midpoint it is"),
+        (cp.Problem(cp.Maximize(cp.norm(X)), [X <= 1]), "not concave: at the midpoint it is"),
+        (cp.Problem(cp.Minimize(X[0] * X[1])), "not convex: at the midpoint"),
+        (cp.Problem(cp.Minimize(X[0]), [cp.norm(X) >= 1]), "both ends satisfy it, the midpoint"),
+    ],
+    ids=["a root", "a norm maximized", "a product", "a set with a hole"],
+)
+def test_a_problem_that_is_not_convex_is_refuted_by_two_points(problem, words):
+    """The values at the two points, read from the chord, say so."""
+    X.value = None
+    (node,) = (node for node in explain_convexity(problem).children if node.refutation is not None)
+    assert X.value is None
+    assert words in str(node.refutation)
+    x, y = (end[0] for end in node.refutation.ends)
+    values = []
+    for point in (x, y, (x + y) / 2.0):
+        whole = np.resize(point, 2) if point.shape == (2,) else point
+        X.value = whole
+        f = problem.objective.expr.value
+        values.append(f if "midpoint it" in words or "at the" in words else -cp.norm(X).value)
+    sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
+    assert sign * values[2] > sign * (values[0] + values[1]) / 2.0
+    X.value = None
+
+
+def test_what_is_convex_but_not_by_the_rules_is_not_settled():
+    proof = explain_convexity(cp.Problem(cp.Minimize(cp.sqrt(1.0 + cp.square(X[0])))))
+    assert proof.children[0].refutation is None
+    assert "not settled" in proof.children[0].rule
+
+
 BLOCKS = {
     "w/2 ||A - prior||^2": Ridge(0.5, prior=np.eye(4)),
     "w LogDet(A, prior)": LogDet(0.5),

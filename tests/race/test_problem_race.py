@@ -1,0 +1,110 @@
+"""Solvers on any convex problem: what they say is judged by what is proven."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from command_line import assert_answered_in_words, run, words
+
+from seraph_cvx import certify_problem, compare_solvers
+from seraph_cvx.race.problem_race import agreement
+
+X = cp.Variable(3, name="x")
+LEAST_SQUARES = cp.Problem(cp.Minimize(cp.sum_squares(X - np.arange(3.0))), [cp.sum(X) == 0])
+INFEASIBLE = cp.Problem(cp.Minimize(X[0]), [X >= 1, cp.sum(X) <= 2])
+UNBOUNDED = cp.Problem(cp.Maximize(cp.sum(X)), [X >= 0])
+
+FILE = """
+import cvxpy as cp
+x = cp.Variable(name="x")
+problem = cp.Problem(cp.Minimize(cp.square(x - 1) + cp.abs(x)))
+integer = cp.Problem(cp.Minimize(cp.Variable(integer=True)))
+number = 3
+def empty():
+    return cp.Problem(cp.Minimize(x), [x >= 1, x <= 0])
+def broken():
+    return 1 / 0
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_each_answer_is_measured_at_its_own_point():
+    X.value = None
+    race = compare_solvers(LEAST_SQUARES, ["CLARABEL", ("SCS", {"max_iters": 2})])
+    good, bad = race.rows
+    assert X.value is None
+    assert race.certificate.lower <= 3.0 <= race.certificate.upper
+    for row in race.rows:
+        assert row["said"].startswith("optimal")
+        assert row["proof"] == "agrees"
+        assert abs(row["value"] - 3.0) <= 3.0 * row["true_gap"] + 1e-12
+        assert row["compile_seconds"] > 0.0
+        assert row["solve_seconds"] > 0.0
+    assert good["true_gap"] < 1e-6
+    assert good["violation"] < 1e-8
+    assert bad["true_gap"] > 1e-4 or bad["violation"] > 1e-4
+    assert "proof" in race.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"), [(INFEASIBLE, "infeasible"), (UNBOUNDED, "unbounded")]
+)
+def test_what_is_infeasible_or_unbounded_is_said_so(problem, said):
+    (row,) = compare_solvers(problem, ["CLARABEL"]).rows
+    assert (row["said"], row["proof"]) == (said, "agrees")
+
+
+def test_a_status_that_the_proof_contradicts_is_called_so():
+    feasible, infeasible = certify_problem(LEAST_SQUARES), certify_problem(INFEASIBLE)
+    assert agreement(feasible, "infeasible") == "contradicts"
+    assert agreement(feasible, "unbounded_inaccurate") == "contradicts"
+    assert agreement(infeasible, "optimal") == "contradicts"
+    assert agreement(feasible, "user_limit") == ""
+
+
+def test_a_solver_for_other_cones_is_named_and_one_that_is_missing_refused():
+    race = compare_solvers(cp.Problem(cp.Minimize(cp.exp(X[0])), [X[0] >= 0]), time_limit=30.0)
+    assert "OSQP" not in [row["solver"] for row in race.rows]
+    assert any("not for this problem" in note and "OSQP" in note for note in race.notes)
+    with pytest.raises(ValueError, match="'NOSUCH' is not installed"):
+        compare_solvers(LEAST_SQUARES, ["NOSUCH"])
+
+
+def test_the_commands_take_a_problem_of_a_file(file, tmp_path):
+    proof = tmp_path / "proof.json"
+    answer = run(f"certify {file}:problem --solver SCS --json", proof)
+    assert answer.exit_code == 0, answer.output
+    assert "SCS says: optimal" in answer.output
+    assert "the optimal value lies in" in words(answer.output)
+    assert run("certify", proof).exit_code == 0
+    proof.write_text(proof.read_text().replace("0x1.", "0x1.1", 40))
+    assert run("certify", proof).exit_code == 1
+    assert "no point is feasible" in words(run(f"certify {file}:empty").output)
+    answer = run(f"compare {file}:problem --solvers CLARABEL")
+    assert answer.exit_code == 0, answer.output
+    assert "CLARABEL" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("name", "culprits"),
+    [
+        ("number", ["number of", "is int, no CVXPY problem", "problem, integer"]),
+        ("nothing", ["is not defined", "It has: problem"]),
+        ("broken", ["line 10", "ZeroDivisionError"]),
+        ("integer", ["Integer or boolean variables"]),
+        ("not a name", ["is not FILE.py:NAME"]),
+    ],
+)
+def test_failure_path_a_file_without_a_problem_is_named(file, name, culprits):
+    assert_answered_in_words(run("certify", f"{file}:{name}"), culprits)
+
+
+def test_failure_path_a_file_that_is_not_there_is_named(tmp_path):
+    assert_answered_in_words(run("compare", tmp_path / "no.py:problem"), ["There is no file"])
