@@ -14,7 +14,7 @@ from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
-    from .certificate.conic import certify_problem
+    from .certificate.conic import certify_problem, check_certificate
     from .estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy, pair_auc
     from .estimators.kernel_seraph import KernelSERAPH
     from .estimators.pair_seraph import PairSERAPH
@@ -44,6 +44,7 @@ __all__ = [
     "alternate",
     "certify",
     "certify_problem",
+    "check_certificate",
     "compare_solvers",
     "e_step",
     "explain_convexity",
@@ -71,6 +72,7 @@ _LAZY_MODULES = {
     "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
     "certify_problem": "certificate.conic",
+    "check_certificate": "certificate.conic.checker",
     "compare_solvers": "race.race",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",

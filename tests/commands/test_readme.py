@@ -14,8 +14,8 @@ from sklearn.datasets import load_iris
 
 from seraph_cvx import load_model, penalties
 
-GUIDE = ("distance-features", "does-it-help", "from-metric-learn", "model-your-own")
-GUIDE += ("pipelines", "supervision", "weights")
+GUIDE = ("certify-any-problem", "distance-features", "does-it-help", "from-metric-learn")
+GUIDE += ("model-your-own", "pipelines", "supervision", "weights")
 PAGES = ["README.md", *(f"examples/guide/{name}.md" for name in GUIDE)]
 """The pages whose code is run here; `test_entrants.py` runs that of race-your-own."""
 
