@@ -9,12 +9,14 @@ term and is added to every bound; overflow makes a bound infinite or NaN, which 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...numerics.checks import FloatArray
 from ...numerics.rounding import SECOND_ORDER, UNIT, gamma
+
+Array: TypeAlias = NDArray[Any]
 
 # Above the error of a product of two doubles, and of its rounding error, that underflow.
 TINY = 2.0**-1060
@@ -22,29 +24,43 @@ TINY = 2.0**-1060
 _SPLITTER = 2.0**27 + 1.0
 
 
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum and its rounding error: their sum is a + b (Knuth)."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded product and its rounding error: their sum is ab but for underflow (Dekker)."""
+    product, a_high, b_high = a * b, _SPLITTER * a, _SPLITTER * b
+    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
+    a_low, b_low = a - a_high, b - b_high
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
 class Pair(NamedTuple):
     """The exact sums high + low of two arrays of doubles."""
 
-    high: FloatArray
-    low: FloatArray
+    high: Array
+    low: Array
 
     @classmethod
-    def of(cls, values: FloatArray) -> Pair:
+    def of(cls, values: Array) -> Pair:
         """The pair of an array of doubles."""
-        return cls(np.array(values, dtype=np.float64), np.zeros_like(values, dtype=np.float64))
+        return cls(np.array(values, dtype=np.float64), np.zeros(np.shape(values)))
 
-    def plus(self, change: FloatArray) -> Pair:
+    def plus(self, change: Array) -> Pair:
         """The sum with an array of doubles, nearly: the result is the pair that it is."""
         high, error = two_sum(self.high, change)
         return Pair(*two_sum(high, self.low + error))
 
-    def scaled(self, factor: float) -> Pair:
-        """The product with a power of two."""
-        return Pair(self.high * factor, self.low * factor)
-
-    def at(self, rows: Any) -> Pair:
-        """Some of the entries."""
-        return Pair(self.high[rows], self.low[rows])
+    def spread(self, places: Array, size: int) -> Pair:
+        """The entries at some places of a vector that is zero elsewhere."""
+        full = Pair.of(np.zeros(size))
+        full.high[places], full.low[places] = self
+        return full
 
     @property
     def is_finite(self) -> bool:
@@ -55,130 +71,90 @@ class Pair(NamedTuple):
 class Enclosure(NamedTuple):
     """Numbers within `error` of the pair (high, low)."""
 
-    high: FloatArray
-    low: FloatArray
-    error: FloatArray
+    high: Array
+    low: Array
+    error: Array
 
     @property
-    def size(self) -> FloatArray:
+    def size(self) -> Array:
         """Upper bounds on the absolute values."""
         return (np.abs(self.high) + np.abs(self.low) + self.error) * (1.0 + 8.0 * UNIT)
 
-    @property
-    def value(self) -> FloatArray:
-        """The nearest doubles."""
-        return self.high + self.low
+    def plus(self, high: Array, low: Array, error: Array) -> Enclosure:
+        """Enclose the sum with what is within `error` of high + low."""
+        total, rest = two_sum(self.high, high)
+        sizes = np.abs(rest) + np.abs(self.low) + np.abs(low)
+        wider = (self.error + error + 4.0 * UNIT * sizes) * (1.0 + 8.0 * UNIT)
+        return Enclosure(total, rest + self.low + low, wider)
 
 
-def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The rounded sum and its rounding error: their sum is a + b (Knuth)."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
+class AccurateMatrix:
+    """A sparse matrix whose transpose is multiplied by pairs.
 
+    The terms of each column are added by a tree, whose plan is kept.
+    """
 
-def two_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The rounded product and its rounding error: their sum is ab but for underflow (Dekker)."""
-    product = a * b
-    a_high = _SPLITTER * a
-    a_high = a_high - (a_high - a)
-    b_high = _SPLITTER * b
-    b_high = b_high - (b_high - b)
-    a_low, b_low = a - a_high, b - b_high
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
-
-
-class ColumnSums:
-    """Sums of the terms of each column of a sparse matrix, by a tree whose plan is kept."""
-
-    def __init__(self, counts: FloatArray) -> None:
-        self.counts = np.asarray(counts)
-        self.levels: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        counts = self.counts
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix.tocsc()
+        self.counts = counts = np.diff(self.matrix.indptr)
+        self.levels: list[tuple[Array, Array, Array]] = []
         while counts.size and counts.max() > 1:
-            starts = np.cumsum(counts) - counts
-            fewer = (counts + 1) // 2
+            starts, fewer = np.cumsum(counts) - counts, (counts + 1) // 2
             position = np.arange(fewer.sum()) - np.repeat(np.cumsum(fewer) - fewer, fewer)
             first = np.repeat(starts, fewer) + 2 * position
             paired = 2 * position + 1 < np.repeat(counts, fewer)
             self.levels.append((first, np.flatnonzero(paired), first[paired] + 1))
             counts = fewer
-        self.filled = np.flatnonzero(self.counts)
 
-    def __call__(self, high: FloatArray, low: FloatArray) -> Enclosure:
-        """Enclose the sums of terms high + low with |low| <= 4u |high|, but for underflow."""
-        # On each of L levels a + b = s + t without error, |t| <= u |s|, and t joins the low parts,
-        # which are added as doubles. All low parts together are at most (4 + L) u S, S the sum of
-        # the sizes of the terms, and each goes through at most 2L + 2 additions.
-        size, n = np.abs(high), len(self.counts)
-        for first, paired, second in self.levels:
-            total, error = two_sum(high[first[paired]], high[second])
-            rest = low[first[paired]] + low[second] + error
-            high, low, size_second = high[first], low[first], size[second]
-            size = size[first]
-            high[paired], low[paired] = total, rest
-            size[paired] += size_second
-        sums, rests, sizes = np.zeros((3, n))
-        sums[self.filled], rests[self.filled], sizes[self.filled] = high, low, size
-        depth = len(self.levels)
-        relative = gamma(2 * depth + 6) * (depth + 6) * UNIT * SECOND_ORDER
-        error = relative * sizes * (1.0 + gamma(depth + 2)) + 4.0 * TINY * self.counts
-        return Enclosure(sums, rests, error)
-
-
-class AccurateMatrix:
-    """A sparse matrix whose transpose is multiplied by pairs."""
-
-    def __init__(self, matrix: Any) -> None:
-        self.matrix = matrix.tocsc()
-        self.sums = ColumnSums(np.diff(self.matrix.indptr))
-
-    def transpose_times(self, y: Pair, constant: FloatArray | None = None) -> Enclosure:
+    def transpose_times(self, y: Pair, constant: Array | None = None) -> Enclosure:
         """Enclose A'y, or A'y + c."""
         data, rows = self.matrix.data, self.matrix.indices
         with np.errstate(all="ignore"):
             y = Pair(*two_sum(y.high, y.low))  # now |low| <= u |high|
             product, error = two_product(data, y.high[rows])
-            # The product data * low is rounded, and so is its sum with the error: 3u^2 |product|,
-            # which is below what `ColumnSums` allows for.
-            high, low = two_sum(product, error + data * y.low[rows])
-            found = self.sums(high, low)
-            if constant is None:
-                return found
-            total, rest = two_sum(found.high, constant)
-            error_of_rest = 2.0 * UNIT * (np.abs(rest) + np.abs(found.low))
-            return Enclosure(total, rest + found.low, found.error + error_of_rest)
+            # The product data * low is rounded, and so is its sum with the error: each term is off
+            # by 3u^2 |product|.
+            found = self._sums(*two_sum(product, error + data * y.low[rows]))
+            zero = np.zeros(len(self.counts))
+            return found if constant is None else found.plus(constant, zero, zero)
+
+    def _sums(self, high: Array, low: Array) -> Enclosure:
+        """Enclose the sums of the terms high + low, |low| <= 2u |high|, of each column."""
+        # On each of L levels a + b = s + t without error, |t| <= u |s|, and t joins the low parts,
+        # which are added as doubles. All low parts together are at most (L + 2) u S, S the sum of
+        # the sizes of the terms, and each goes through at most 2L additions.
+        size, depth = np.abs(high), len(self.levels)
+        for first, paired, second in self.levels:
+            total, error = two_sum(high[first[paired]], high[second])
+            rest, sizes = low[first[paired]] + low[second] + error, size[second]
+            high, low, size = high[first], low[first], size[first]
+            high[paired], low[paired] = total, rest
+            size[paired] += sizes
+        sums = np.zeros((3, len(self.counts)))
+        sums[:, self.counts > 0] = high, low, size
+        relative = gamma(2 * depth + 6) * (depth + 6) * UNIT * SECOND_ORDER
+        return Enclosure(sums[0], sums[1], relative * sums[2] + 8.0 * TINY * self.counts)
 
 
-def dot(a: FloatArray, y: Pair) -> tuple[float, float]:
+def dot(a: Array, y: Pair) -> tuple[float, float]:
     """Bound a'y from below and above; infinite where it overflows."""
     with np.errstate(all="ignore"):
         terms = np.concatenate([*two_product(a, y.high), *two_product(a, y.low)])
-    return sum_bounds(terms, 4.0 * TINY * len(terms))
-
-
-def sum_bounds(terms: FloatArray, error: float = 0.0) -> tuple[float, float]:
-    """Bound the sum of doubles, each off by as much as to make `error` in all."""
     try:
         total = math.fsum(terms.tolist())
     except (OverflowError, ValueError):
         return -math.inf, math.inf
-    if not math.isfinite(total) or not error < math.inf:
+    if not math.isfinite(total):
         return -math.inf, math.inf
-    margin = 2.0 * UNIT * (abs(total) + error) + 2.0 * error + (math.ulp(0.0) if error else 0.0)
-    if not margin:  # the sum of no terms, or zero: without error
-        return total, total
+    margin = 2.0 * UNIT * abs(total) + 4.0 * TINY * len(terms)
     return math.nextafter(total - margin, -math.inf), math.nextafter(total + margin, math.inf)
 
 
-def norm_above(values: FloatArray) -> float:
+def norm_above(values: Array) -> float:
     """An upper bound on the Euclidean length of a vector of nonnegative doubles."""
-    largest = float(np.max(np.abs(values), initial=0.0))
-    if not largest:
-        return 0.0
-    if not math.isfinite(largest):
-        return math.inf
+    largest = float(np.max(values, initial=0.0))
+    if not largest or not math.isfinite(largest):
+        return largest if largest == 0.0 else math.inf
     power = math.frexp(largest)[1]
     scaled = np.ldexp(values, -power)
     squares = math.fsum((scaled * scaled).tolist()) + len(values) * TINY
@@ -188,7 +164,7 @@ def norm_above(values: FloatArray) -> float:
         return math.inf
 
 
-def power_of_two_below(values: FloatArray) -> FloatArray:
+def power_of_two_below(values: Any) -> Array:
     """The largest powers of two not above positive doubles; zero stays zero."""
-    exponent = np.frexp(values)[1]
-    return np.where(values > 0.0, np.ldexp(1.0, exponent - 1), 0.0)
+    values = np.asarray(values, dtype=np.float64)
+    return np.where(values > 0.0, np.ldexp(1.0, np.frexp(values)[1] - 1), 0.0)

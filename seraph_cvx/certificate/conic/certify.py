@@ -14,9 +14,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...numerics.checks import FloatArray
 from ...numerics.rounding import down, up
-from .arithmetic import Pair
+from .arithmetic import Array, Pair
 from .exact import is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
@@ -72,42 +71,33 @@ class ProblemCertificate:
 
     def to_json(self) -> str:
         """The conic program and the numbers of the proof, for `check_certificate`."""
-        program, evidence = self.program, self.evidence
-        bounds = evidence.bounds
+        program, proof, bounds = self.program, self.evidence, self.evidence.bounds
+        dual = proof.dual
+        ends = {"lower": self.lower, "upper": self.upper}
         written = {
             "format": "seraph_cvx conic certificate",
             "version": 1,
             "program": {
                 "variables": len(program.c),
                 "rows": len(program.b),
-                "A": _triplets(program.A),
-                "b": _hexes(program.b),
-                "c": _hexes(program.c),
-                "P": None if program.P is None else _triplets(program.P),
+                "A": _written(program.A),
+                "b": _written(program.b),
+                "c": _written(program.c),
+                "P": _written(program.P),
                 "cones": [cone.as_json() for cone in program.cones],
                 "offset": program.offset.hex(),
                 "maximize": program.maximize,
                 "scale": 1,
             },
             "tolerance": self.tolerance.hex() if self.tolerance else None,
-            "claim": {
-                "lower": self.lower.hex() if math.isfinite(self.lower) else None,
-                "upper": self.upper.hex() if math.isfinite(self.upper) else None,
-                "infeasible": self.infeasible,
-                "unbounded": self.unbounded,
-            },
-            "dual": evidence.dual
-            and {
-                "y": _pairs(evidence.dual.y),
-                "h": None if evidence.dual.h is None else _pairs(evidence.dual.h),
-                "zero_rows": evidence.dual.zero_rows,
-            },
-            "primal": evidence.primal and {"x": _pairs(evidence.primal.x)},
-            "ray_dual": evidence.ray_dual and {"y": _pairs(evidence.ray_dual)},
-            "ray_primal": evidence.ray_primal and {"x": _pairs(evidence.ray_primal)},
-            "variable_bounds": None
-            if bounds is None
-            else [float(B).hex() if math.isfinite(B) else None for B in bounds],
+            "claim": {side: _hex(end) for side, end in ends.items()}
+            | {"infeasible": self.infeasible, "unbounded": self.unbounded},
+            "dual": dual
+            and {"y": _written(dual.y), "h": _written(dual.h), "zero_rows": dual.zero_rows},
+            "primal": proof.primal and {"x": _written(proof.primal.x)},
+            "ray_dual": proof.ray_dual and {"y": _written(proof.ray_dual)},
+            "ray_primal": proof.ray_primal and {"x": _written(proof.ray_primal)},
+            "variable_bounds": None if bounds is None else [_hex(B) for B in bounds.tolist()],
         }
         return json.dumps(written)
 
@@ -146,7 +136,7 @@ class Evidence:
     primal: PrimalProof | None = None
     ray_dual: Pair | None = None
     ray_primal: Pair | None = None
-    bounds: FloatArray | None = None
+    bounds: Array | None = None
 
     @property
     def gap(self) -> float:
@@ -262,7 +252,7 @@ def _prove(
     program: ConicProgram,
     start: Start,
     tolerance: float,
-    bounds: FloatArray | None,
+    bounds: Array | None,
     steps: list[str],
 ) -> Evidence:
     """All that can be proven from a start."""
@@ -293,15 +283,12 @@ def _certificate(
     canonical: CanonicalProblem, evidence: Evidence, tolerance: float, steps: list[str]
 ) -> ProblemCertificate:
     """The result in the user's sense and units, constant and sign added exactly."""
-    program = canonical.program
-    infeasible = evidence.ray_dual is not None
-    unbounded = evidence.ray_primal is not None
+    program, offset = canonical.program, Fraction(canonical.program.offset)
+    infeasible, unbounded = evidence.ray_dual is not None, evidence.ray_primal is not None
     lower = evidence.dual.value if evidence.dual else -math.inf
     upper = evidence.primal.value if evidence.primal else math.inf
-    if infeasible:
-        lower = upper = math.inf
-    if unbounded:
-        lower = upper = -math.inf
+    if infeasible or unbounded:
+        lower = upper = math.inf if infeasible else -math.inf
     if lower > upper and evidence.bounds is None:
         raise ArithmeticError(
             f"The lower bound {lower!r} is above the upper bound {upper!r}. This is a defect of "
@@ -309,11 +296,29 @@ def _certificate(
         )
     if program.maximize:
         lower, upper = -upper, -lower
-    offset = Fraction(program.offset)
     lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
     upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
-    bounded = evidence.bounds is not None
-    claim = _claim(lower, upper, infeasible, unbounded, tolerance, bounded, program.maximize)
+    of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
+    if tolerance:
+        of += f" and its constraints met to within {tolerance!r}"
+    if infeasible:
+        claim = f"Proved {of}: no point is feasible."
+    elif unbounded:
+        claim = f"Proved {of}: the objective has no bound over the feasible points."
+    elif evidence.bounds is not None:
+        value, other = (upper, lower) if program.maximize else (lower, upper)
+        claim = (
+            f"Proved {of}: no point within the given bounds on variables has a value better than "
+            f"{value!r}; the optimal value is not worse than {other!r}."
+        )
+    elif math.isfinite(lower) or math.isfinite(upper):
+        claim = f"Proved {of}: the optimal value lies in [{lower!r}, {upper!r}]."
+    else:
+        claim = (
+            f"Nothing is proved {of}: the steps say why. A tolerance, bounds on the variables, "
+            "another scale of the data or a constraint that bounds the feasible set may help."
+        )
+    point = judge_point(canonical.problem)
     return ProblemCertificate(
         lower,
         upper,
@@ -321,56 +326,25 @@ def _certificate(
         unbounded,
         claim,
         tuple(steps),
-        judge_point(canonical.problem),
+        point,
         tolerance,
         program,
         evidence,
     )
 
 
-def _claim(
-    lower: float,
-    upper: float,
-    infeasible: bool,
-    unbounded: bool,
-    tolerance: float,
-    bounded: bool,
-    maximize: bool,
-) -> str:
-    """One sentence on what is proven."""
-    of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
-    if tolerance:
-        of += f" and its constraints met to within {tolerance!r}"
-    if infeasible:
-        return f"Proved {of}: no point is feasible."
-    if unbounded:
-        return f"Proved {of}: the objective has no bound over the feasible points."
-    if bounded:
-        return (
-            f"Proved {of}: over the points within the given bounds on variables the optimal value "
-            f"is not better than {{}}; a feasible point has {{}}."
-        ).format(*((upper, lower) if maximize else (lower, upper)))
-    if math.isfinite(lower) and math.isfinite(upper):
-        return f"Proved {of}: the optimal value lies in [{lower!r}, {upper!r}]."
-    if math.isfinite(lower):
-        return f"Proved {of}: no feasible point has a value below {lower!r}."
-    if math.isfinite(upper):
-        return f"Proved {of}: the optimal value is at most {upper!r}."
-    return (
-        f"Nothing is proved {of}: the steps say why. A tolerance, bounds on the variables, another "
-        "scale of the data or a constraint that keeps the feasible set bounded may help."
-    )
+def _hex(value: float) -> str | None:
+    return float(value).hex() if math.isfinite(value) else None
 
 
-def _hexes(values: FloatArray) -> list[str]:
-    return [value.hex() for value in values.tolist()]
-
-
-def _pairs(pair: Pair) -> list[list[str]]:
-    return [list(both) for both in zip(_hexes(pair.high), _hexes(pair.low), strict=True)]
-
-
-def _triplets(matrix: Any) -> dict[str, list[Any]]:
-    entries = matrix.tocoo()
+def _written(values: Any) -> Any:
+    """An array, a pair or a sparse matrix as a certificate file has it."""
+    if values is None:
+        return None
+    if isinstance(values, Pair):
+        return [list(both) for both in zip(*map(_written, values), strict=True)]
+    if isinstance(values, np.ndarray):
+        return [value.hex() for value in values.tolist()]
+    entries = values.tocoo()
     row, column = (np.asarray(index).tolist() for index in (entries.row, entries.col))
-    return {"row": row, "column": column, "value": _hexes(entries.data)}
+    return {"row": row, "column": column, "value": _written(entries.data)}

@@ -9,15 +9,16 @@ fl(N'N + Q) - eI, what is left, fl(N'N + Q) - eI - FF', is bounded with all roun
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy
 
-from ...numerics.checks import FloatArray
 from ...numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
-from .arithmetic import TINY, power_of_two_below
+from .arithmetic import TINY, Array, power_of_two_below
 
 # Up to this order matrices are dense; beyond it, sparse where factors are.
 DENSE_ORDER = 1_200
@@ -31,27 +32,29 @@ MOST_PRODUCTS = 4e8
 SHIFTS = (2.0**-10, 2.0**-20, 2.0**-30, 2.0**-36, 2.0**-40)
 """Values of e, one try each: no more is needed than that |Sr| is far below its root."""
 
-Solver = Callable[[FloatArray], FloatArray]
+Solver = Callable[[Array], Array]
 
 
 class Scaled:
-    """The matrix S(A'A + wP)S with S of powers of two and a diagonal near 1, and its floor."""
+    """The matrix S(A'A + wP)S with S of powers of two and a diagonal near 1, and its floor.
+
+    The floor, a lower bound on its smallest eigenvalue, is zero where nothing is proven.
+    """
 
     def __init__(self, A: Any, P: Any = None, weight: float = 0.0) -> None:
-        n = A.shape[1]
-        lengths = np.sqrt(np.asarray(A.multiply(A).sum(axis=0)).reshape(-1))
-        if P is not None:
-            lengths = np.hypot(lengths, np.sqrt(weight * np.maximum(P.diagonal(), 0.0)))
-        self.is_regular = bool(n == 0 or (np.isfinite(lengths).all() and (lengths > 0.0).all()))
-        self.floor = 0.0
-        self.scale = np.ones(n)
-        if self.is_regular and n:
-            self.scale = 1.0 / power_of_two_below(lengths)
-            S = scipy.sparse.diags_array(self.scale)
-            N = scipy.sparse.csc_array(A @ S)
-            Q = None if P is None else scipy.sparse.csc_array(weight * (S @ P @ S))
-            finite = np.isfinite(N.data).all() and (Q is None or np.isfinite(Q.data).all())
-            self.floor = smallest_eigenvalue(N, Q) if finite else 0.0
+        n, self.floor = A.shape[1], 0.0
+        with np.errstate(all="ignore"):
+            lengths = np.sqrt(np.asarray(A.multiply(A).sum(axis=0)).reshape(-1))
+            if P is not None:
+                lengths = np.hypot(lengths, np.sqrt(weight * np.maximum(P.diagonal(), 0.0)))
+            regular = bool(np.isfinite(lengths).all() and (lengths > 0.0).all())
+            self.scale = 1.0 / power_of_two_below(lengths) if regular else np.ones(n)
+            if regular:
+                S = scipy.sparse.diags_array(self.scale)
+                N = scipy.sparse.csc_array(A @ S)
+                Q = None if P is None else scipy.sparse.csc_array(weight * (S @ P @ S))
+                finite = all(np.isfinite(B.data).all() for B in (N, Q) if B is not None)
+                self.floor = smallest_eigenvalue(N, Q) if finite else 0.0
 
 
 def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
@@ -94,7 +97,7 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     return M, (error + n * TINY * (longest + 1.0)) * SECOND_ORDER
 
 
-def _dense_factor(M: FloatArray, shift: float) -> float | None:
+def _dense_factor(M: Array, shift: float) -> float | None:
     """A bound on |M - shift*I - FF'|, F the Cholesky factor of M - shift*I; None without one."""
     shifted = M.copy()
     np.fill_diagonal(shifted, M.diagonal() - shift)
@@ -127,7 +130,7 @@ def _sparse_factor(M: Any, shift: float) -> float | None:
     return _largest(abs(shifted[order][:, order] - F @ F.T) @ ones, sizes, n)
 
 
-def _largest(residual: FloatArray, sizes: FloatArray, terms: int) -> float:
+def _largest(residual: Array, sizes: Array, terms: int) -> float:
     """The norm of a residual from its row sums and the row sums of what it is the difference of."""
     bound = residual + gamma(2 * terms + FEW_ROUNDINGS) * sizes
     return float(bound.max()) * SECOND_ORDER + terms * terms * TINY
@@ -158,22 +161,55 @@ def approximate_solver(M: Any) -> Solver | None:
     diagonal = M.diagonal()
     if not (np.isfinite(diagonal).all() and (diagonal > 0.0).all()):
         return None
-    scale = 1.0 / np.sqrt(diagonal)
-    n = len(scale)
-    S = scipy.sparse.diags_array(scale)
+    scale, n = 1.0 / np.sqrt(diagonal), len(diagonal)
     if scipy.sparse.issparse(M) and (n <= DENSE_ORDER or M.nnz > 0.2 * n * n):
         M = M.toarray()
     for ridge in (1e-15, 1e-12, 1e-9):
         if scipy.sparse.issparse(M):
+            S = scipy.sparse.diags_array(scale)
             factors = sparse_lu(S @ M @ S + ridge * scipy.sparse.eye_array(n))
             if factors is not None:
-                return lambda r, lu=factors: scale * lu.solve(scale * r)
-        else:
-            scaled = M * scale[:, None] * scale
-            np.fill_diagonal(scaled, scaled.diagonal() + ridge)
-            try:
-                factor = scipy.linalg.cho_factor(scaled)
-            except (np.linalg.LinAlgError, ValueError):
-                continue
-            return lambda r, F=factor: scale * scipy.linalg.cho_solve(F, scale * r)
+                return partial(_scaled_solve, scale, factors.solve)
+            continue
+        scaled = M * scale[:, None] * scale
+        np.fill_diagonal(scaled, scaled.diagonal() + ridge)
+        try:
+            factor = scipy.linalg.cho_factor(scaled)
+        except (np.linalg.LinAlgError, ValueError):
+            continue
+        return partial(_scaled_solve, scale, partial(scipy.linalg.cho_solve, factor))
     return None
+
+
+def _scaled_solve(scale: Array, solve: Solver, r: Array) -> Array:
+    return np.asarray(scale * solve(scale * r))
+
+
+def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
+    """Solve min d'Md/2 - g'd subject to A_z d = f, nearly, given (g, f); M may be singular."""
+    M = scipy.sparse.csc_array(M)
+    n, k, diagonal = M.shape[0], A_z.shape[0], M.diagonal()
+    # Directions that no cone sees: any small weight does no harm.
+    largest = float(diagonal.max(initial=0.0)) or 1.0
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, largest))
+    S = scipy.sparse.diags_array(scale)
+    B = scipy.sparse.csr_array(A_z @ S)
+    lengths = np.sqrt(np.asarray(B.multiply(B).sum(axis=1)).reshape(-1))
+    rows = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
+    B = scipy.sparse.diags_array(rows) @ B
+    top = S @ M @ S + 1e-14 * scipy.sparse.eye_array(n)
+    corner = -1e-15 * scipy.sparse.eye_array(k)
+    KKT = scipy.sparse.block_array([[top, B.T], [B, corner]], format="csc")
+    if not np.isfinite(KKT.data).all():
+        return None
+    try:
+        if n + k <= DENSE_ORDER:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # singular: the step is not finite then
+                factors = scipy.linalg.lu_factor(KKT.toarray())
+            inner: Solver = partial(scipy.linalg.lu_solve, factors)
+        else:
+            inner = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(KKT)).solve
+    except (RuntimeError, ValueError):
+        return None
+    return lambda g, f: scale * inner(np.concatenate([scale * g, rows * f]))[:n]

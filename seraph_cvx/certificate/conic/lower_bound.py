@@ -17,19 +17,21 @@ in K* if rho <= 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy
 
-from ...numerics.checks import FloatArray, IntArray
 from ...numerics.rounding import UNIT, at_least, at_most, down
+from . import exact
 from .arithmetic import (
+    TINY,
     AccurateMatrix,
+    Array,
     Enclosure,
     Pair,
     dot,
@@ -38,29 +40,20 @@ from .arithmetic import (
     two_sum,
 )
 from .cones import ConeProduct
-from .exact import (
-    SNAPS,
-    dependent_columns,
-    is_small,
-    nearby_solution,
-    outside,
-    pair_of,
-    product,
-    snapped,
-    times,
-)
 from .gram import Scaled, approximate_solver, inner_products
 from .program import Cone, ConicProgram
 from .solve import Start, solve
 
-CORRECTIONS = 12
-SMALL_RHO = 2.0**-12
+CORRECTIONS, SMALL_RHO = 12, 2.0**-12
 
 ENOUGH = 2e-7
 """A bound this close to the value of the start, relatively, ends the search for a better one."""
 
 ANCHORS = (1e-9, 1e-8, 1e-7)
+"""Shifts into the cones, relative to the size of the optimum, one try each."""
+
 DEAD = 1e-5
+"""Blocks smaller than this, relatively, and than their partner in the other cone, may be zero."""
 
 DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 """How far points of first-order methods are moved into the cones, relatively, one try each."""
@@ -102,167 +95,165 @@ class DualProver:
         return ConeProduct(self.program.cones)
 
     @cached_property
-    def allowance(self) -> FloatArray:
+    def allowance(self) -> Array:
         """The vector tolerance * f."""
-        f = self.cones.interior(dual=False)
+        f = self.cones.interior()
         f[self.cones.zero] = 1.0
         return self.tolerance * f
 
     @cached_property
-    def _A(self) -> AccurateMatrix:
-        return AccurateMatrix(self.program.A)
-
-    @cached_property
-    def _P(self) -> AccurateMatrix | None:
-        return None if self.program.P is None else AccurateMatrix(self.program.P)
+    def _matrices(self) -> tuple[AccurateMatrix, AccurateMatrix | None]:
+        P = self.program.P
+        return AccurateMatrix(self.program.A), None if P is None else AccurateMatrix(P)
 
     @cached_property
     def _weight(self) -> float:
         """A power of two w for which A'A and wP are of one size."""
         P = self.program.P
-        if P is None:
-            return 0.0
         squares = float(np.square(self.program.A.data).sum()) or 1.0
-        return float(power_of_two_below(np.array([squares / float(P.diagonal().sum())]))[0])
+        return 0.0 if P is None else float(power_of_two_below(squares / P.diagonal().sum()))
 
     @cached_property
-    def _uniform(self) -> Scaled:
-        """The floor of S(A'A + wP)S, the same for every y."""
+    def uniform(self) -> Scaled:
+        """The floor of S(A'A + wP)S, the same for every y; positive if it is proven regular."""
         return Scaled(self.program.A, self.program.P, self._weight)
-
-    @property
-    def has_independent_columns(self) -> bool:
-        """Whether the columns of A and P together are proven independent."""
-        return self._uniform.floor > 0.0
 
     def residual(self, y: Pair, h: Pair | None) -> Enclosure:
         """Enclose A'y + Ph + c."""
-        r = self._A.transpose_times(y, self.program.c)
-        if self._P is None or h is None:
-            return r
-        q = self._P.transpose_times(h)
-        high, error = two_sum(r.high, q.high)
-        low = r.low + q.low + error
-        rounding = 4.0 * UNIT * (np.abs(r.low) + np.abs(q.low) + np.abs(error))
-        return Enclosure(high, low, (r.error + q.error + rounding) * (1.0 + 8.0 * UNIT))
+        A, P = self._matrices
+        r = A.transpose_times(y, self.program.c)
+        return r if P is None or h is None else r.plus(*P.transpose_times(h))
 
-    def prove(self, y: Pair, h: Pair | None, r: Enclosure | None = None) -> DualProof | str:
-        """The lower bound from (y, h), or why there is none."""
-        if not y.is_finite or (h is not None and not h.is_finite):
+    def prove(self, y: Pair, h: Pair | None, r: Enclosure) -> DualProof | str:
+        """The lower bound from (y, h) with the residual r, or why there is none."""
+        if not y.is_finite or not (h is None or h.is_finite):
             return "the multipliers hold NaN or infinity"
-        r = self.residual(y, h) if r is None else r
         radii = self.cones.dual_radii(y.high, y.low)
         proper = radii[self.cones.proper]
         if not (proper > 0.0).all():
             row = int(self.cones.proper[np.flatnonzero(~(proper > 0.0))[0]])
             return f"y is not proven to be inside K* at row {row}"
-        smallest = float(np.min(proper, initial=np.inf))
-        best = self._prove_with(y, h, r, None, smallest if smallest < math.inf else 1.0)
+        # Balls of one radius have a matrix that is the same for every y; then one for each block.
+        radius = float(power_of_two_below(np.min(proper, initial=np.inf))) if proper.size else 1.0
+        best = self._bound(y, h, r, self.uniform, self._weight, np.ones(len(radii)), radius)
         if best is None or best.rho > 0.25:
-            other = self._prove_with(y, h, r, radii, 1.0)
+            largest = float(np.max(proper, initial=0.0)) or 1.0
+            g = power_of_two_below(np.where(np.isfinite(radii), radii, largest))
+            weight = self._weight * float(power_of_two_below(np.square(g).sum() / max(1, g.size)))
+            N = scipy.sparse.csc_array(scipy.sparse.diags_array(g) @ self.program.A)
+            other = self._bound(y, h, r, Scaled(N, self.program.P, weight), weight, g, 1.0)
             best = other if best is None or (other and other.value > best.value) else best
         return best or "the columns of A are not proven to be independent at y"
 
-    def _prove_with(
-        self, y: Pair, h: Pair | None, r: Enclosure, radii: FloatArray | None, radius: float
+    def _bound(
+        self,
+        y: Pair,
+        h: Pair | None,
+        r: Enclosure,
+        gram: Scaled,
+        weight: float,
+        g: Array,
+        most: float,
     ) -> DualProof | None:
-        """The bound with balls of one radius, or of `radii` (then `radius` is 1)."""
-        A, P, b = self.program.A, self.program.P, self.program.b
-        radius = float(power_of_two_below(np.array([radius]))[0])
-        f = np.abs(b) + np.abs(self.allowance)
-        gram, weight, Gb, g_max = self._uniform, self._weight, norm_above(f), 1.0
-        if radii is not None:
-            proper = radii[self.cones.proper]
-            free = float(np.max(proper, initial=0.0)) or 1.0
-            g = power_of_two_below(np.where(np.isfinite(radii), radii, free))
-            N = scipy.sparse.csc_array(scipy.sparse.diags_array(g) @ A)
-            weight *= (
-                float(power_of_two_below(np.array([np.square(g).mean()]))[0]) if g.size else 1.0
-            )
-            gram = Scaled(N, P, weight)
-            Gb, g_max = norm_above(g * f), float(g.max(initial=0.0))
-        if not (gram.floor > 0.0 and radius > 0.0):
+        """The bound with G = most * diag(g), if |Sr| / sqrt(floor) is below `most`."""
+        if not (gram.floor > 0.0 and most > 0.0):
             return None
         with np.errstate(all="ignore"):
-            length = norm_above(gram.scale * r.size)
-        rho = length / math.sqrt(gram.floor) * (1.0 + 8.0 * UNIT)  # times the radius
-        if not rho <= radius * (1.0 - 2.0**-20):
+            length = norm_above(gram.scale * r.size + TINY)
+            size = norm_above(g * (np.abs(self.program.b) + np.abs(self.allowance)))
+        rho = length / math.sqrt(gram.floor) * (1.0 + 8.0 * UNIT)  # times `most`
+        if not rho <= most * (1.0 - 2.0**-20):
             return None
-        terms = [-dot(b, y)[1], -Gb * rho]
-        if self.tolerance:
-            terms.append(-self._tolerance_cost(y))
-        if P is not None and self._P is not None and h is not None:
-            # (sqrt(q) + sqrt(w) rho)^2 / 2 with q = h'Ph
-            q = quadratic_above(self._P, h)
-            step = math.sqrt(weight) * rho
+        terms = [-dot(self.program.b, y)[1], -size * rho]
+        if self.tolerance:  # f'|y|, |.| only in equations
+            sign = np.ones(len(g))
+            sign[self.cones.zero] = np.sign(y.high[self.cones.zero])
+            terms.append(-dot(sign * self.allowance, y)[1])
+        P = self._matrices[1]
+        if P is not None and h is not None:  # (sqrt(q) + sqrt(w) rho)^2 / 2 with q = h'Ph
+            q, step = quadratic_above(P, h), math.sqrt(weight) * rho
             terms += [-0.5 * q, -math.sqrt(q) * step * 1.001, -step * step]
         value = at_least(*terms)
-        if not math.isfinite(value):
-            return None
-        return DualProof(value, y, h, rho / radius, g_max * rho * (1.0 + 8.0 * UNIT))
+        move = float(g.max(initial=0.0)) * rho * (1.0 + 8.0 * UNIT)
+        return DualProof(value, y, h, rho / most, move) if math.isfinite(value) else None
 
-    def _tolerance_cost(self, y: Pair) -> float:
-        """An upper bound on tolerance * f'|y|, |.| only in equations."""
-        sign = np.ones(len(y.high))
-        sign[self.cones.zero] = np.sign(y.high[self.cones.zero])
-        return dot(sign * self.allowance, y)[1]
-
-    def correct(self, y: FloatArray, h: FloatArray | None, weight: float) -> DualProof | str:
+    def correct(self, y: Array, h: Array, weight: float) -> DualProof | str:
         """Correct approximate multipliers, and prove the best bound found on the way."""
         A, P = self.program.A, self.program.P
         W = self.cones.metric(y, dual=True)
-        zero = np.zeros(self.cones.n_rows)
-        diagonal = W.diagonal()
-        zero[self.cones.zero] = max(1.0, float(diagonal.max(initial=0.0)))
-        W = W + scipy.sparse.diags_array(zero)
-        WA = scipy.sparse.csc_array(W @ A)
+        free = np.zeros(self.cones.n_rows)
+        free[self.cones.zero] = max(1.0, float(W.diagonal().max(initial=0.0)))
+        WA = scipy.sparse.csc_array((W + scipy.sparse.diags_array(free)) @ A)
         M = inner_products(A, WA)
         if P is not None:
-            M = M + weight * P if scipy.sparse.issparse(M) else M + (weight * P).toarray()
+            M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
         solver = approximate_solver(M)
         if solver is None:
             return "the columns of A are not independent at y"
-        pair, bias = Pair.of(y), None if P is None or h is None else Pair.of(h)
+        pair, bias = Pair.of(y), None if P is None else Pair.of(h)
         best: DualProof | str = "the residual could not be made small enough"
         last = math.inf
         for _ in range(CORRECTIONS):
             r = self.residual(pair, bias)
-            size = float(np.max(self._uniform.scale * r.size, initial=0.0))
+            size = float(np.max(self.uniform.scale * r.size, initial=0.0))
             if not math.isfinite(size):
                 break
             if size > 0.1 * last or size < 1e-20:
                 found = self.prove(pair, bias, r)
-                if isinstance(found, str):
-                    best = found if isinstance(best, str) else best
-                elif isinstance(best, str) or found.value > best.value:
+                if isinstance(best, str) or (
+                    not isinstance(found, str) and found.value > best.value
+                ):
                     best = found
                 if size > 0.5 * last or (not isinstance(best, str) and best.rho < SMALL_RHO):
                     break
             last = size
-            d = solver(r.value)
+            d = solver(r.high + r.low)
             pair = pair.plus(-(WA @ d))
-            if bias is not None:
-                bias = bias.plus(-weight * d)
+            bias = None if bias is None else bias.plus(-weight * d)
         return best
 
 
 def quadratic_above(P: AccurateMatrix, h: Pair) -> float:
     """An upper bound on h'Ph, for a PSD matrix P."""
     q = P.transpose_times(h)
-    pair = Pair(*two_sum(q.high, q.low))
-    size = np.abs(h.high) + np.abs(h.low)
-    above = [
-        dot(h.high, pair)[1],
-        dot(h.low, pair)[1],
-        dot(size, Pair.of(q.error))[1],
-    ]
+    pair, size = Pair(*two_sum(q.high, q.low)), np.abs(h.high) + np.abs(h.low)
+    above = [dot(h.high, pair)[1], dot(h.low, pair)[1], dot(size, Pair.of(q.error))[1]]
     return max(0.0, at_most(*above)) if all(map(math.isfinite, above)) else math.inf
+
+
+Proof = TypeVar("Proof", bound=Any)
+Rungs = Sequence[tuple[str, Callable[[], Proof | str]]]
+
+
+def climb(
+    side: str, rungs: Rungs[Proof], goal: float, is_final: bool, steps: list[str]
+) -> Proof | None:
+    """The best proof of the rungs, tried in turn until one is close to the goal.
+
+    Where the start is not final, and there will be a better one, any bound will do.
+    """
+    best: Proof | None = None
+    why, sign = [], 1.0 if side == "lower" else -1.0
+    for name, attempt in rungs:
+        found = attempt()
+        if isinstance(found, str):
+            why.append(f"{name}: {found}")
+        elif best is None or sign * (found.value - best.value) > 0.0:
+            best = found
+            steps.append(f"{side} bound: {name}, {found.value!r}")
+        if best is not None and (
+            not is_final or sign * (goal - best.value) <= ENOUGH * max(1.0, abs(goal))
+        ):
+            break
+    if best is None:
+        steps.append(f"{side} bound: none; " + "; ".join(why))
+    return best
 
 
 def lower_bound(
     program: ConicProgram,
     start: Start,
-    bounds: FloatArray | None,
+    bounds: Array | None,
     steps: list[str],
     target: float | None = None,
     tolerance: float = 0.0,
@@ -271,55 +262,36 @@ def lower_bound(
     if target is None and program.P is None and not program.c.any():
         steps.append("lower bound: no objective, 0.0")
         return DualProof(0.0, Pair.of(np.zeros(len(program.b))), None)
-    prepared = _prepare(program, np.arange(len(program.b)), tolerance)
+    whole = _prepare(program, np.arange(len(program.b)), tolerance)
     goal = program.value(start.x) if target is None else target
-    best: DualProof | None = None
-    why = []
-
-    def tried(name: str, found: DualProof | str) -> bool:
-        """Keep the better bound; whether it is good enough."""
-        nonlocal best
-        if isinstance(found, str):
-            why.append(f"{name}: {found}")
-            steps.append("WHY " + why[-1])
-        elif best is None or found.value > best.value:
-            best = found
-            steps.append(f"lower bound: {name}, {found.value!r}")
-        return best is not None and goal - best.value <= ENOUGH * max(1.0, abs(goal))
-
-    rungs: list[tuple[str, Callable[[], DualProof | str]]] = []
-    if isinstance(prepared, str):
-        why.append(prepared)
-    else:
-        alive = _alive(prepared[0].cones, start, prepared[1])
-        rungs.append(("correction", lambda: _from_start(program, start, prepared)))
-        if len(alive) < len(prepared[1]):
-            face = lambda: _from_start(program, start, _prepare(program, alive, tolerance))  # noqa: E731
-            rungs.append(("face", face))
-        rungs.append(("anchor", lambda: _anchored(program, prepared, goal)))
+    rungs: list[tuple[str, Callable[[], DualProof | str]]] = [
+        ("correction", lambda: _from_start(program, start, whole))
+    ]
+    if not isinstance(whole, str):
+        alive = _alive(whole[0].cones, start, whole[1])
+        if len(alive) < len(whole[1]):
+            part = _prepare(program, alive, tolerance)
+            rungs.append(("face", lambda: _from_start(program, start, part)))
+        rungs.append(("anchor", lambda: _anchored(program, whole, goal)))
         rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
-    for name, attempt in rungs:
-        if tried(name, attempt()) or (best is not None and start.solver != "CLARABEL"):
-            return best
     if bounds is not None:
-        tried("bounds on the variables", _with_bounds(program, bounds, tolerance))
-    if best is None:
-        steps.append("lower bound: none; " + "; ".join(why))
-    return best
+        paid = "bounds on the variables"
+        rungs.append((paid, lambda: _with_bounds(program, bounds, tolerance)))
+    return climb("lower", rungs, goal, start.solver == "CLARABEL", steps)
 
 
-Prepared = tuple["DualProver", IntArray, IntArray]
+Prepared = tuple[DualProver, Array, Array]
 
 
-def _prepare(program: ConicProgram, rows: IntArray, tolerance: float) -> Prepared | str:
+def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared | str:
     """A prover of the rows and columns that matter if y is zero outside of `rows`."""
     part = reduced(program, rows, np.arange(len(program.c)))
     kept, columns = presolve(part)
     rows, small = rows[kept], reduced(part, kept, columns)
     prover = DualProver(small, tolerance)
-    if not prover.has_independent_columns:
+    if not prover.uniform.floor > 0.0:
         stacked = small.A if small.P is None else scipy.sparse.vstack([small.A, small.P])
-        found = dependent_columns(scipy.sparse.csc_array(stacked), small.c)
+        found = exact.dependent_columns(scipy.sparse.csc_array(stacked), small.c)
         if found is not None and found.line is not None:
             return "the objective falls along a line that no row sees"
         if found is not None:
@@ -335,86 +307,67 @@ def _from_start(
     if isinstance(prepared, str):
         return prepared
     prover, rows, columns = prepared
-    y, x, s = start.y[rows], start.x[columns], start.s[rows]
-    if shift:
-        y = y + shift * prover.cones.interior(dual=True)
-    mu = max(center(prover.cones, y, s), 1e-14)
+    cones, s = prover.cones, start.s[rows]
+    y = start.y[rows] + shift * cones.interior()
+    mu = max(abs(float(y[cones.proper] @ s[cones.proper])) / cones.degree, 1e-14)
     found: DualProof | str = ""
     for depth in DEPTHS[: 1 if start.solver == "CLARABEL" else None]:
-        inner = y
-        if depth:
-            inner = prover.cones.pushed(y, depth * max(1.0, float(np.abs(y).max())), dual=True)
-        found = prover.correct(inner, x, mu)
+        depth *= max(1.0, float(np.abs(y).max(initial=0.0)))
+        inner = cones.pushed(y, depth, dual=True) if depth else y
+        found = prover.correct(inner, start.x[columns], mu)
         if not isinstance(found, str):
-            break
-    if isinstance(found, str):
-        return found
-    full = Pair.of(np.zeros(len(program.b)))
-    full.high[rows], full.low[rows] = found.y
-    h = None
-    if found.h is not None:
-        h = Pair.of(np.zeros(len(program.c)))
-        h.high[columns], h.low[columns] = found.h
-    return found._replace(y=full, h=h)
+            h = None if found.h is None else found.h.spread(columns, len(program.c))
+            return found._replace(y=found.y.spread(rows, len(program.b)), h=h)
+    return found
 
 
 def _anchored(program: ConicProgram, prepared: Prepared, target: float) -> DualProof | str:
     """Solve with c + eps A'e, e inside K*: then y + eps e is inside, at a loss of eps e's."""
-    prover, rows, _ = prepared
     e = np.zeros(len(program.b))
-    e[rows] = prover.cones.interior(dual=True)
-    best: DualProof | str = "no solution of the shifted program"
+    e[prepared[1]] = prepared[0].cones.interior()
+    proof: DualProof | str = "no solution of the shifted program"
     for share in ANCHORS:
         shift = share * max(1.0, abs(target))
         found = solve(replace(program, c=program.c + shift * (program.A.T @ e)))
-        if not found.is_finite:
-            continue
-        proof = _from_start(program, found, prepared, shift)
+        if found.is_finite:
+            proof = _from_start(program, found, prepared, shift)
         if not isinstance(proof, str):
-            return proof
-        best = proof
-    return best
+            break
+    return proof
 
 
 def _exact_dual(
-    program: ConicProgram, start: Start, alive: IntArray, tolerance: float
+    program: ConicProgram, start: Start, alive: Array, tolerance: float
 ) -> DualProof | str:
-    """Solve A'y + Ph + c = 0 in fractions, with y = 0 where it is nearly so and s is not."""
-    if not is_small(program.A, program.P):
+    """Solve A'y + Ph + c = 0 in fractions, with y = 0 outside of the rows that are alive."""
+    if not exact.is_small(program.A, program.P):
         return "too large for fractions"
-    cones = ConeProduct(program.cones)
-    allowance, zero = DualProver(program, tolerance).allowance, set(cones.zero.tolist())
-    y0 = np.zeros(len(program.b))
-    y0[alive] = start.y[alive]
-    best = None
-    for bits in SNAPS:
-        h = snapped(start.x, bits) if program.P is not None else None
-        f = [-Fraction(v) for v in program.c.tolist()]
-        if h is not None:
-            f = [a - q for a, q in zip(f, times(program.P, h), strict=True)]
-        E = scipy.sparse.csc_array(program.A.tocsr()[alive].T)
-        weights = np.abs(y0[alive]) + 1e-9 * max(1.0, float(np.abs(y0).max(initial=0.0)))
-        found = nearby_solution(E, f, y0[alive], weights, bits)
-        if found is None:
-            continue
+    prover = DualProver(program, tolerance)
+    E = scipy.sparse.csc_array(program.A.tocsr()[alive].T)
+    near, zero = start.y[alive], set(prover.cones.zero.tolist())
+    weights = np.abs(near) + 1e-9 * max(1.0, float(np.abs(near).max(initial=0.0)))
+    best: DualProof | None = None
+    for bits in exact.SNAPS:
+        f, h, q = [-Fraction(v) for v in program.c.tolist()], None, Fraction(0)
+        if program.P is not None:
+            h = exact.snapped(start.x, bits)
+            Ph = exact.times(program.P, h)
+            f, q = [a - b for a, b in zip(f, Ph, strict=True)], exact.inner(h, Ph)
+        found = exact.nearby_solution(E, f, near, weights, bits)
         y = [Fraction(0)] * len(program.b)
-        for i, value in zip(alive.tolist(), found, strict=True):
+        for i, value in zip(alive.tolist(), found or (), strict=bool(found)):
             y[i] = value
-        missing = outside(cones, y, dual=True)
-        if missing:
+        if found is None or exact.is_outside(prover.cones, y, dual=True):
             continue
         sizes = [abs(v) if i in zero else v for i, v in enumerate(y)]
-        value = -product(program.b, y) - product(allowance, sizes)
-        if h is not None:
-            value -= (
-                sum((a * b for a, b in zip(h, times(program.P, h), strict=True)), Fraction(0)) / 2
-            )
+        value = -exact.inner(program.b.tolist(), y) - q / 2
+        value -= exact.inner(prover.allowance.tolist(), sizes)
         if best is None or down(value) > best.value:
-            best = DualProof(down(value), pair_of(y), None if h is None else pair_of(h))
+            best = DualProof(down(value), exact.pair_of(y), None if h is None else exact.pair_of(h))
     return best or "no exact solution near y is inside K*"
 
 
-def _alive(cones: ConeProduct, start: Start, rows: IntArray) -> IntArray:
+def _alive(cones: ConeProduct, start: Start, rows: Array) -> Array:
     """Those of the rows, whose cones are given, in which y is not nearly zero."""
     y, s, dead = start.y[rows], start.s[rows], np.zeros(len(rows), dtype=bool)
     largest = 1.0 + float(np.abs(y).max(initial=0.0))
@@ -424,89 +377,70 @@ def _alive(cones: ConeProduct, start: Start, rows: IntArray) -> IntArray:
     return rows[~dead]
 
 
-def _with_bounds(program: ConicProgram, bounds: FloatArray, tolerance: float) -> DualProof | str:
+def _with_bounds(program: ConicProgram, bounds: Array, tolerance: float) -> DualProof | str:
     """Pay |r_j| B_j for the residual in columns with |x_j| <= B_j, and correct the others."""
     if program.P is not None:
         return "not with a quadratic objective"
-    known = np.isfinite(bounds)
+    known, other = np.flatnonzero(np.isfinite(bounds)), np.flatnonzero(~np.isfinite(bounds))
+    B, everything = bounds[known], np.arange(len(program.b))
     # The multipliers of the program with these bounds as rows are the best to start from.
-    box = scipy.sparse.eye_array(len(program.c), format="csr")[np.flatnonzero(known)]
-    limits = np.tile(bounds[known], 2)
+    box = scipy.sparse.eye_array(len(program.c), format="csr")[known]
     boxed = replace(
         program,
         A=scipy.sparse.vstack([program.A, box, -box]),
-        b=np.concatenate([program.b, limits]),
-        cones=(*program.cones, Cone("nonnegative", len(limits))),
+        b=np.concatenate([program.b, B, B]),
+        cones=(*program.cones, Cone("nonnegative", 2 * len(B))),
     )
-    start, m = solve(boxed), len(program.b)
-    start = start._replace(s=start.s[:m], y=start.y[:m])
+    start = solve(boxed)
     if not start.is_finite:
         return "no solution of the program with these bounds"
-    free = reduced(program, np.arange(len(program.b)), np.flatnonzero(~known))
+    start = start._replace(x=start.x[other], s=start.s[everything], y=start.y[everything])
+    free = reduced(program, everything, other)
     prover = DualProver(free, tolerance)
-    found = _from_start(free, start._replace(x=start.x[~known]), (prover, *_everything(free)))
+    found = _from_start(free, start, (prover, everything, np.arange(len(other))))
     if isinstance(found, str):
         return found
-    paid = program.A[:, np.flatnonzero(known)]
+    paid = program.A[:, known]
     r = AccurateMatrix(paid).transpose_times(found.y, program.c[known])
-    lengths = np.array([norm_above(np.abs(paid[:, [j]].data)) for j in range(paid.shape[1])])
-    price = dot(bounds[known], Pair.of(r.size))[1]
-    price += dot(bounds[known], Pair.of(lengths))[1] * found.move
+    lengths = np.array([norm_above(np.abs(paid[:, [j]].data)) for j in range(len(B))])
+    price = dot(B, Pair.of(r.size))[1] + dot(B, Pair.of(lengths))[1] * found.move
     return found._replace(value=at_least(found.value, -price), needs_bounds=True)
 
 
-def _everything(program: ConicProgram) -> tuple[IntArray, IntArray]:
-    return np.arange(len(program.b)), np.arange(len(program.c))
-
-
-def presolve(program: ConicProgram) -> tuple[IntArray, IntArray]:
+def presolve(program: ConicProgram) -> tuple[Array, Array]:
     """Rows and columns that remain for lower bounds; y = 0 in the other rows is no loss.
 
     A column without cost whose entries, of one sign, are all in nonnegative rows forces y = 0
     there; a column that nothing sees says nothing; equal columns with equal cost say it twice.
     """
-    A, n = program.A, len(program.c)
-    costless = program.c == 0.0
-    if program.P is not None:
-        costless &= np.diff(program.P.indptr) == 0
-    nonnegative = np.zeros(len(program.b), dtype=bool)
-    for start, cone in program.rows_of("nonnegative"):
-        nonnegative[start : start + cone.rows] = True
-    signs, columns_of = A.copy(), np.ones(n, dtype=bool)
+    A, P, n = program.A, program.P, len(program.c)
+    quadratic = np.zeros(n, dtype=bool) if P is None else np.diff(P.indptr) > 0
+    costless = (program.c == 0.0) & ~quadratic
+    kinds = np.repeat([c.kind for c in program.cones], [c.rows for c in program.cones])
+    nonnegative = (kinds == "nonnegative").astype(np.float64)
+    rows, columns = np.ones(len(program.b)), np.ones(n, dtype=bool)
+    signs = A.copy()
     signs.data = np.sign(signs.data)
-    rows = np.ones(len(program.b), dtype=bool)
     while True:
-        live = rows.astype(np.float64)
-        count = abs(signs).T @ live
-        one_sign = np.abs(signs.T @ live) == count
-        proper = abs(signs).T @ (live * nonnegative) == count
-        forced = columns_of & costless & one_sign & proper & (count > 0)
+        count = abs(signs).T @ rows
+        forced = columns & costless & (np.abs(signs.T @ rows) == count) & (count > 0)
+        forced &= abs(signs).T @ (rows * nonnegative) == count
         if not forced.any():
             break
-        columns_of &= ~forced
-        rows &= ~(abs(signs) @ forced.astype(np.float64) > 0)
-    columns_of &= ~(costless & (count == 0))
-    kept, seen = [], set()
-    live_A = scipy.sparse.csc_array(scipy.sparse.diags_array(rows.astype(np.float64)) @ A)
-    live_A.eliminate_zeros()
-    for j in np.flatnonzero(columns_of):
-        part = slice(live_A.indptr[j], live_A.indptr[j + 1])
-        key = (live_A.indices[part].tobytes(), live_A.data[part].tobytes(), program.c[j])
-        if program.P is not None and program.P.indptr[j] != program.P.indptr[j + 1]:
-            key = (*key, j)
-        if key not in seen:
-            seen.add(key)
-            kept.append(j)
-    return np.flatnonzero(rows), np.array(kept, dtype=np.int64)
+        columns &= ~forced
+        rows[abs(signs) @ forced.astype(np.float64) > 0] = 0.0
+    columns &= ~(costless & (count == 0))
+    kept: dict[Any, int] = {}
+    live = scipy.sparse.csc_array(scipy.sparse.diags_array(rows) @ A)
+    live.eliminate_zeros()
+    for j in np.flatnonzero(columns).tolist():
+        part = slice(live.indptr[j], live.indptr[j + 1])
+        entries = live.indices[part].tobytes(), live.data[part].tobytes()
+        kept.setdefault((entries, program.c[j], j if quadratic[j] else -1), j)
+    return np.flatnonzero(rows), np.array(list(kept.values()), dtype=np.int64)
 
 
-def center(cones: ConeProduct, y: FloatArray, s: FloatArray) -> float:
-    """The mean y's over the degree of the barrier: the mu of an interior-point method."""
-    proper = cones.proper
-    return abs(float(y[proper] @ s[proper])) / max(cones.degree, 1.0)
-
-
-def reduced(program: ConicProgram, rows: FloatArray, columns: FloatArray) -> ConicProgram:
+def reduced(program: ConicProgram, rows: Array, columns: Array) -> ConicProgram:
     """The program with some columns, and the rows of some whole blocks (or nonnegative rows)."""
     kept = np.zeros(len(program.b), dtype=bool)
     kept[rows] = True
@@ -515,11 +449,8 @@ def reduced(program: ConicProgram, rows: FloatArray, columns: FloatArray) -> Con
         count = int(kept[start : start + cone.rows].sum())
         if count and count < cone.rows and cone.kind not in ("zero", "nonnegative"):
             raise ValueError("Only whole blocks can be left out.")
-        if count:
-            cones.append(cone._replace(rows=count))
+        cones += [cone._replace(rows=count)] if count else []
         start += cone.rows
-    P: Any = program.P
-    if P is not None:
-        P = P[:, columns][columns]
+    P = None if program.P is None else program.P[:, columns][columns]
     A = program.A.tocsr()[np.flatnonzero(kept)].tocsc()[:, columns]
     return ConicProgram(A, program.b[kept], program.c[columns], P, tuple(cones))

@@ -7,20 +7,22 @@ atom without a rule here is named, and what contains it is not enclosed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 import scipy
 
-from ...numerics.checks import FloatArray
 from ...numerics.rounding import FUNCTION_ERROR, UNIT, gamma
+from .arithmetic import Array, power_of_two_below
 
-# Beyond the largest share of a radius that is lost to rounding in computing the radius itself.
-WIDER = 1.0 + 2.0**-20
-TINY = 2.0**-1000
+# Above the share of a radius that is lost in computing the radius, and above every underflow.
+WIDER, TINY = 1.0 + 2.0**-20, 2.0**-1000
+
+Interval: TypeAlias = tuple[float, float]
 
 
 class NotEnclosed(Exception):
@@ -30,26 +32,35 @@ class NotEnclosed(Exception):
 class Ball(NamedTuple):
     """Arrays of real numbers, each within a radius of a midpoint."""
 
-    mid: FloatArray
-    rad: FloatArray
+    mid: Array
+    rad: Array
 
     @property
-    def low(self) -> FloatArray:
+    def low(self) -> Array:
         """Lower ends."""
-        return np.nextafter(self.mid - self.rad, -np.inf) if np.any(self.rad) else self.mid
+        return np.where(self.rad > 0.0, np.nextafter(self.mid - self.rad, -np.inf), self.mid)
 
     @property
-    def high(self) -> FloatArray:
+    def high(self) -> Array:
         """Upper ends."""
-        return np.nextafter(self.mid + self.rad, np.inf) if np.any(self.rad) else self.mid
+        return np.where(self.rad > 0.0, np.nextafter(self.mid + self.rad, np.inf), self.mid)
+
+    def __neg__(self) -> Ball:
+        return Ball(-self.mid, self.rad)
+
+    def plus(self, other: Ball) -> Ball:
+        """The sum with another ball."""
+        mid = self.mid + other.mid
+        return Ball(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * WIDER)
 
 
-def between(low: FloatArray, high: FloatArray, roundings: float = 2.0) -> Ball:
-    """The ball of intervals whose ends are off by some roundings."""
+def between(ends: Sequence[Any], roundings: float = 2.0, size: Any = 0.0) -> Ball:
+    """The ball of intervals, whose ends are off by roundings of themselves and of a size."""
+    low, high = ends
     mid = 0.5 * low + 0.5 * high
-    size = np.maximum(np.abs(low), np.abs(high))
+    size = np.maximum(np.maximum(np.abs(low), np.abs(high)), size)
     rad = np.maximum(high - mid, mid - low) + (roundings + 4.0) * UNIT * size + TINY
-    return Ball(mid, np.asarray(rad) * WIDER)
+    return Ball(np.asarray(mid), np.asarray(rad) * WIDER)
 
 
 @dataclass(frozen=True)
@@ -60,18 +71,17 @@ class PointReport:
     each constraint its text and the interval of its largest violation (or that name).
     """
 
-    objective: tuple[float, float] | str
-    violations: tuple[tuple[str, tuple[float, float] | str], ...]
+    objective: Interval | str
+    violations: tuple[tuple[str, Interval | str], ...]
 
     def facts(self) -> dict[str, str]:
         """What a card shows."""
         known = [v for _, v in self.violations if not isinstance(v, str)]
-        worst = max((high for _, high in known), default=0.0)
-        missing = len(self.violations) - len(known)
+        worst, missing = max((v[1] for v in known), default=0.0), len(self.violations) - len(known)
         return {
             "objective at the point": _in_words(self.objective),
             "largest violation": f"at most {worst:.3g}"
-            + (f"; {missing} not enclosed" if missing else ""),
+            + f"; {missing} not enclosed" * (missing > 0),
         }
 
     def __str__(self) -> str:
@@ -80,10 +90,8 @@ class PointReport:
         return "\n".join(lines)
 
 
-def _in_words(value: tuple[float, float] | str) -> str:
-    return (
-        f"not enclosed: {value}" if isinstance(value, str) else f"in [{value[0]!r}, {value[1]!r}]"
-    )
+def _in_words(value: Interval | str) -> str:
+    return f"not enclosed: {value}" if isinstance(value, str) else "in [{!r}, {!r}]".format(*value)
 
 
 def judge_point(problem: cp.Problem) -> PointReport | None:
@@ -91,106 +99,124 @@ def judge_point(problem: cp.Problem) -> PointReport | None:
     if any(variable.value is None for variable in problem.variables()):
         return None
     known: dict[int, Ball] = {}
-    with np.errstate(all="ignore"):
-        objective = _judged(lambda: _interval(evaluate(problem.objective.expr, known)))
-        violations = [
-            (str(c), _judged(lambda c=c: _violation(c, known))) for c in problem.constraints
-        ]
-        for variable in problem.variables():
-            name, value = (
-                variable.name(),
-                Ball(np.asarray(variable.value), np.zeros(variable.shape)),
-            )
-            for sign, kinds in ((-1.0, ("nonneg", "pos")), (1.0, ("nonpos", "neg"))):
-                if any(variable.attributes[kind] for kind in kinds):
-                    found = _worst(Ball(sign * value.mid, value.rad))
-                    violations.append((f"{name} is {kinds[0]}", found))
-            if variable.attributes["PSD"] or variable.attributes["NSD"]:
-                sign = 1.0 if variable.attributes["PSD"] else -1.0
-                eigenvalues = eigenvalue_balls(Ball(sign * value.mid, value.rad))
-                violations.append((f"{name} is semidefinite", _worst(_negated(eigenvalues))))
-    return PointReport(objective, tuple(violations))
+    judged = [(str(c), _judged(partial(_violation, c, known))) for c in problem.constraints]
+    for variable in problem.variables():
+        for kind, holds in ATTRIBUTES.items():
+            if variable.attributes[kind]:
+                found = _judged(partial(_attribute, variable, holds, known))
+                judged.append((f"{variable.name()} is {kind}", found))
+    objective = _judged(lambda: _interval(evaluate(problem.objective.expr, known)))
+    return PointReport(objective, tuple(judged))
 
 
-def _judged(work: Callable[[], tuple[float, float]]) -> tuple[float, float] | str:
+def _attribute(variable: Any, holds: Callable[[Ball], Ball], known: dict[int, Ball]) -> Interval:
+    return _worst(holds(evaluate(variable, known)))
+
+
+def _judged(work: Callable[[], Interval]) -> Interval | str:
     try:
-        low, high = work()
-    except NotEnclosed as missing:
+        with np.errstate(all="ignore"):
+            low, high = work()
+    except (NotEnclosed, np.linalg.LinAlgError) as missing:
         return str(missing)
     return (low, high) if low <= high else "not finite"
 
 
-def _interval(ball: Ball) -> tuple[float, float]:
+def _interval(ball: Ball) -> Interval:
     return float(np.min(ball.low)), float(np.max(ball.high))
 
 
-def _worst(ball: Ball) -> tuple[float, float]:
+def _worst(ball: Ball) -> Interval:
     """The largest positive part of the entries."""
-    low, high = np.max(ball.low, initial=0.0), np.max(ball.high, initial=0.0)
-    return float(low), float(high)
+    return float(np.max(ball.low, initial=0.0)), float(np.max(ball.high, initial=0.0))
 
 
-def _violation(constraint: Any, known: dict[int, Ball]) -> tuple[float, float]:
+def _violation(constraint: Any, known: dict[int, Ball]) -> Interval:
     """By how much a constraint is violated, in its worst entry."""
     kind = type(constraint).__name__
     arguments = [evaluate(arg, known) for arg in constraint.args]
+    first = arguments[0]
+    if kind in ("Equality", "Inequality"):
+        first = first.plus(-arguments[1])
     if kind in ("Equality", "Zero"):
-        gap = arguments[0] if kind == "Zero" else _plus(arguments[0], _negated(arguments[1]))
-        return _worst(_magnitude(gap))
-    if kind == "Inequality":
-        return _worst(_plus(arguments[0], _negated(arguments[1])))
-    if kind in ("NonNeg", "NonPos"):
-        return _worst(_negated(arguments[0]) if kind == "NonNeg" else arguments[0])
-    if kind == "PSD" and arguments[0].mid.ndim == 2:
-        halves = [Ball(0.5 * b.mid, 0.5 * b.rad) for b in (arguments[0], _transposed(arguments[0]))]
-        return _worst(_negated(eigenvalue_balls(_plus(*halves))))
-    if kind == "SOC" and arguments[0].mid.size == 1:
-        length = _norm(arguments[1], 2.0)
-        return _worst(_plus(length, _negated(Ball(*(np.ravel(v)[0] for v in arguments[0])))))
+        return _worst(_magnitude(first))
+    if kind in ("Inequality", "NonNeg", "NonPos"):
+        return _worst(-first if kind == "NonNeg" else first)
+    if kind == "PSD" and first.mid.ndim == 2:
+        return _worst(-eigenvalue_balls(first))
+    if kind == "SOC" and first.mid.size == 1:
+        return _worst(_norm(arguments[1], 2.0).plus(-Ball(*(v.reshape(()) for v in first))))
     raise NotEnclosed(kind)
-
-
-def _plus(a: Ball, b: Ball) -> Ball:
-    mid = a.mid + b.mid
-    return Ball(mid, (a.rad + b.rad + UNIT * np.abs(mid)) * WIDER)
-
-
-def _negated(a: Ball) -> Ball:
-    return Ball(-a.mid, a.rad)
-
-
-def _transposed(a: Ball) -> Ball:
-    return Ball(a.mid.T, a.rad.T)
 
 
 def _magnitude(a: Ball) -> Ball:
     low = np.maximum(np.maximum(a.low, -a.high), 0.0)
-    return between(low, np.maximum(np.abs(a.low), np.abs(a.high)))
+    return between((low, np.maximum(np.abs(a.low), np.abs(a.high))))
 
 
 def _norm(a: Ball, p: float) -> Ball:
     """The p-norm of all entries."""
     size = _magnitude(a)
-    ends = (np.linalg.norm(np.ravel(v), p) for v in (np.maximum(size.low, 0.0), size.high))
-    return between(*ends, roundings=size.mid.size + 4.0 * FUNCTION_ERROR)
+    scale = float(power_of_two_below(np.max(size.high, initial=0.0))) or 1.0
+    ends = [
+        scale * np.linalg.norm(np.ravel(v) / scale, p)
+        for v in (np.maximum(size.low, 0.0), size.high)
+    ]
+    return between(ends, size.mid.size + 4.0 * FUNCTION_ERROR)
 
+
+def eigenvalue_balls(matrix: Ball) -> Ball:
+    """Enclose the eigenvalues of the symmetric part of a matrix, in increasing order."""
+    # With M = VDV' + E the i-th eigenvalue is within |E| of that of VDV', which is d_i times a
+    # number within |V'V - I| of 1 (Ostrowski). Norms are bounded by sums of rows and columns.
+    M, n = 0.5 * matrix.mid + 0.5 * matrix.mid.T, len(matrix.mid)
+    d, V = np.linalg.eigh(M)
+    size = np.abs(V)
+    left = np.abs(M - (V * d) @ V.T) + gamma(n + 8) * ((size * np.abs(d)) @ size.T + np.abs(M))
+    turned = np.abs(V.T @ V - np.eye(n)) + gamma(n + 8) * (size.T @ size + 1.0)
+    left += matrix.rad + matrix.rad.T
+    norms = [max(float(B.sum(axis=0).max()), float(B.sum(axis=1).max())) for B in (left, turned)]
+    return Ball(d, (norms[0] + norms[1] * np.abs(d)) * WIDER + TINY)
+
+
+def _singular_values(matrix: Ball) -> Ball:
+    """Enclose the singular values, as eigenvalues of [[0, M], [M', 0]]."""
+    m, n = matrix.mid.shape
+    parts = [np.block([[np.zeros((m, m)), v], [v.T, np.zeros((n, n))]]) for v in matrix]
+    found = eigenvalue_balls(Ball(*parts))
+    return Ball(found.mid[-min(m, n) :], found.rad[-min(m, n) :])
+
+
+def _total(terms: Ball) -> Ball:
+    error = terms.rad.sum() + gamma(terms.mid.size + 4) * np.abs(terms.mid).sum()
+    return Ball(np.asarray(terms.mid.sum()), np.asarray(error * WIDER))
+
+
+ATTRIBUTES: dict[str, Callable[[Ball], Ball]] = {
+    "nonneg": lambda x: -x,
+    "pos": lambda x: -x,
+    "nonpos": lambda x: x,
+    "neg": lambda x: x,
+    "PSD": lambda x: -eigenvalue_balls(x),
+    "NSD": eigenvalue_balls,
+}
+"""Of each attribute of a variable, numbers that are at most zero where it holds."""
 
 # Atoms whose entries are sums of entries of their arguments, with coefficients 1 (or -1).
 SUMS = {
-    "AddExpression", "NegExpression", "Sum", "reshape", "index", "special_index", "Hstack",
-    "Vstack", "Concatenate", "transpose", "trace", "diag_vec", "diag_mat", "upper_tri", "Promote",
-    "broadcast_to", "cumsum", "vec", "bmat", "SymmetricWrap", "psd_wrap", "nonneg_wrap",
-    "symmetric_wrap", "PsdWrap", "Wrap",
-}  # fmt: skip
+    *("AddExpression", "NegExpression", "Sum", "cumsum", "trace", "index", "special_index", "vec"),
+    *("reshape", "Hstack", "Vstack", "Concatenate", "transpose", "diag_vec", "diag_mat"),
+    *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
+}
 
 # Atoms that are linear in each of two arguments.
 PRODUCTS = {"MulExpression", "multiply", "kron", "conv", "convolve", "outer"}
 
-# Increasing functions of every entry: relative roundings beyond a few for each entry.
+# Functions that increase with every entry: computed at both ends.
 INCREASING = {
-    "exp", "log", "log1p", "logistic", "max", "min", "maximum", "minimum", "sum_largest",
-    "cummax", "GeoMean", "GeoMeanApprox",
-}  # fmt: skip
+    *("exp", "log", "log1p", "logistic", "max", "min", "maximum", "minimum", "cummax"),
+    "sum_largest",
+}
 
 
 def evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
@@ -212,35 +238,33 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
         raise NotEnclosed(name)
     arguments = [evaluate(arg, known) for arg in expression.args]
 
-    def numeric(values: list[FloatArray]) -> FloatArray:
-        return np.asarray(expression.numeric(values), dtype=np.float64)
+    def numeric(*values: Array) -> Array:
+        return np.asarray(expression.numeric(list(values)), dtype=np.float64)
 
-    terms = sum(a.mid.size for a in arguments) + 8
     mids, rads = [a.mid for a in arguments], [a.rad for a in arguments]
-    sizes = [np.abs(m) for m in mids]
+    sizes, terms = [np.abs(m) for m in mids], sum(m.size for m in mids) + 8
     if name in SUMS:
-        error = np.abs(numeric(rads)) + gamma(terms) * np.abs(numeric(sizes))
-        return Ball(numeric(mids), error * WIDER + TINY)
+        error = np.abs(numeric(*rads)) + gamma(terms) * np.abs(numeric(*sizes))
+        return Ball(numeric(*mids), error * WIDER + TINY)
     if name in PRODUCTS:
-        spread = numeric([sizes[0] + rads[0], rads[1]]) + numeric([rads[0], sizes[1]])
-        return Ball(numeric(mids), (spread + gamma(terms) * numeric(sizes)) * WIDER + TINY)
+        spread = numeric(sizes[0] + rads[0], rads[1]) + numeric(rads[0], sizes[1])
+        return Ball(numeric(*mids), (spread + gamma(terms) * numeric(*sizes)) * WIDER + TINY)
     if name in INCREASING:
-        ends = numeric([a.low for a in arguments]), numeric([a.high for a in arguments])
-        return between(*ends, roundings=terms + 4.0 * FUNCTION_ERROR)
+        ends = numeric(*(a.low for a in arguments)), numeric(*(a.high for a in arguments))
+        added = float(np.sum(sizes[0] + rads[0])) if name == "sum_largest" else 0.0
+        return between(ends, terms + 4.0 * FUNCTION_ERROR, added)
     return RULES[name](expression, arguments)
 
 
 def _power(expression: Any, arguments: list[Ball]) -> Ball:
     p, (x,) = float(expression.p.value), arguments
-    if p != round(p) or p < 0.0:
-        if not (x.low >= 0.0).all():
-            raise NotEnclosed("power of a number that may be negative")
-        ends = np.sort([x.low**p, x.high**p], axis=0)
-        return between(*ends, roundings=4.0 * FUNCTION_ERROR)
-    if p % 2 == 0:
-        size = _magnitude(x)
-        return between(np.maximum(size.low, 0.0) ** p, size.high**p, 4.0 * FUNCTION_ERROR)
-    return between(x.low**p, x.high**p, roundings=4.0 * FUNCTION_ERROR)
+    if p >= 0.0 and p == round(p):
+        size = x if p % 2 else _magnitude(x)
+        low = size.low if p % 2 else np.maximum(size.low, 0.0)
+        return between((low**p, size.high**p), 4.0 * FUNCTION_ERROR)
+    if not (x.low >= 0.0).all():
+        raise NotEnclosed("power of a number that may be negative")
+    return between(list(np.sort([x.low**p, x.high**p], axis=0)), 4.0 * FUNCTION_ERROR)
 
 
 def _quad_over_lin(expression: Any, arguments: list[Ball]) -> Ball:
@@ -249,15 +273,14 @@ def _quad_over_lin(expression: Any, arguments: list[Ball]) -> Ball:
         raise NotEnclosed("quad_over_lin along an axis, or of a nonpositive number")
     length = _norm(x, 2.0)
     low, high = np.maximum(length.low, 0.0) ** 2, length.high**2
-    return between(low / np.ravel(y.high)[0], high / np.ravel(y.low)[0], roundings=8.0)
+    return between((low / y.high.reshape(()), high / y.low.reshape(())), 8.0)
 
 
 def _quad_form(expression: Any, arguments: list[Ball]) -> Ball:
-    x, P = arguments
-    x, n = Ball(x.mid.ravel(), x.rad.ravel()), x.mid.size
+    x, P = Ball(*(v.ravel() for v in arguments[0])), arguments[1]
     size, sizes = np.abs(x.mid) + x.rad, np.abs(P.mid) + P.rad
     error = 2.0 * x.rad @ sizes @ size + size @ P.rad @ size
-    error += gamma(2 * n + 8) * (size @ sizes @ size)
+    error += gamma(2 * len(size) + 8) * (size @ sizes @ size)
     return Ball(np.asarray(x.mid @ P.mid @ x.mid), np.asarray(error * WIDER + TINY))
 
 
@@ -266,87 +289,41 @@ def _division(expression: Any, arguments: list[Ball]) -> Ball:
     if not (np.all(b.low > 0.0) or np.all(b.high < 0.0)):
         raise NotEnclosed("division by a number that may be zero")
     ends = [u / v for u in (a.low, a.high) for v in (b.low, b.high)]
-    return between(np.min(ends, axis=0), np.max(ends, axis=0))
+    return between((np.min(ends, axis=0), np.max(ends, axis=0)))
 
 
 def _entropy(expression: Any, arguments: list[Ball]) -> Ball:
-    """Enclose -x log x by the larger of its ends and 1/e, and by the smaller of its ends."""
     (x,) = arguments
     if not (x.low >= 0.0).all():
         raise NotEnclosed("entr of a number that may be negative")
     ends = [scipy.special.entr(v) for v in (x.low, x.high)]
-    top = np.where((x.low < 0.37) & (x.high > 0.36), np.exp(-1.0), -np.inf)
-    return between(np.min(ends, axis=0), np.max([*ends, top], axis=0), 8.0 * FUNCTION_ERROR)
+    top = np.where((x.low < 0.37) & (x.high > 0.36), np.exp(-1.0), -np.inf)  # at x = 1/e
+    return between((np.min(ends, axis=0), np.max([*ends, top], axis=0)), 8.0 * FUNCTION_ERROR)
 
 
 def _log_sum_exp(expression: Any, arguments: list[Ball]) -> Ball:
     (x,) = arguments
     ends = [np.asarray(expression.numeric([v])) for v in (x.low, x.high)]
-    found = between(*ends, roundings=x.mid.size + 8.0 * FUNCTION_ERROR)
     largest = float(np.max(np.abs(x.mid) + x.rad)) + 1.0
-    return Ball(found.mid, found.rad + (x.mid.size + 8.0 * FUNCTION_ERROR) * UNIT * largest)
+    return between(ends, x.mid.size + 8.0 * FUNCTION_ERROR, largest)
 
 
-def _pnorm(expression: Any, arguments: list[Ball]) -> Ball:
-    p = float(getattr(expression, "original_p", None) or expression.p)
+def _vector_norm(p: float, expression: Any, arguments: list[Ball]) -> Ball:
+    p = p or float(getattr(expression, "original_p", None) or expression.p)
     if expression.axis is not None or p < 1.0:
-        raise NotEnclosed("pnorm along an axis, or below 1")
+        raise NotEnclosed("a norm along an axis, or with p below 1")
     return _norm(arguments[0], p)
-
-
-def _along_no_axis(p: float) -> Callable[[Any, list[Ball]], Ball]:
-    def rule(expression: Any, arguments: list[Ball]) -> Ball:
-        if expression.axis is not None:
-            raise NotEnclosed("a norm along an axis")
-        return _norm(arguments[0], p)
-
-    return rule
-
-
-def _huber(expression: Any, arguments: list[Ball]) -> Ball:
-    size, M = _magnitude(arguments[0]), float(expression.M.value)
-    ends = [v * v if M is None else np.where(v <= M, v * v, 2.0 * M * v - M * M)
-            for v in (np.maximum(size.low, 0.0), size.high)]  # fmt: skip
-    slack = between(*ends, roundings=8.0)
-    return Ball(slack.mid, slack.rad + 8.0 * UNIT * M * M)
-
-
-def eigenvalue_balls(matrix: Ball) -> Ball:
-    """Enclose the eigenvalues of a symmetric matrix, in increasing order."""
-    # With M = VDV' + E the i-th eigenvalue is within |E| of that of VDV', which is d_i times a
-    # number within |V'V - I| of 1 (Ostrowski).
-    M, n = 0.5 * matrix.mid + 0.5 * matrix.mid.T, len(matrix.mid)
-    d, V = np.linalg.eigh(M)
-    size = np.abs(V)
-    left = np.abs(M - (V * d) @ V.T) + gamma(n + 8) * ((size * np.abs(d)) @ size.T + np.abs(M))
-    turned = np.abs(V.T @ V - np.eye(n)) + gamma(n + 8) * (size.T @ size + 1.0)
-    uncertain = left + matrix.rad + np.abs(matrix.mid - M)
-    error = float(np.linalg.norm(uncertain)) + float(np.linalg.norm(turned)) * np.abs(d)
-    return Ball(d, error * WIDER + TINY)
-
-
-def _singular(matrix: Ball) -> Ball:
-    """Enclose the singular values, as eigenvalues of [[0, M], [M', 0]]."""
-    m, n = matrix.mid.shape
-    parts = [np.block([[np.zeros((m, m)), v], [v.T, np.zeros((n, n))]]) for v in matrix]
-    found = eigenvalue_balls(Ball(*parts))
-    return Ball(found.mid[-min(m, n) :], found.rad[-min(m, n) :])
-
-
-def _total(terms: Ball) -> Ball:
-    error = terms.rad.sum() + gamma(terms.mid.size + 4) * np.abs(terms.mid).sum()
-    return Ball(np.asarray(terms.mid.sum()), np.asarray(error * WIDER))
 
 
 def _log_det(expression: Any, arguments: list[Ball]) -> Ball:
     values = eigenvalue_balls(arguments[0])
     if not (values.low > 0.0).all():
         raise NotEnclosed("log_det of a matrix that may be singular")
-    return _total(between(np.log(values.low), np.log(values.high), 2.0 * FUNCTION_ERROR))
+    return _total(between((np.log(values.low), np.log(values.high)), 2.0 * FUNCTION_ERROR))
 
 
-def _entry(values: Ball, k: int) -> Ball:
-    return Ball(values.mid[k], values.rad[k])
+def _largest(values: Ball) -> Ball:
+    return Ball(values.mid[-1], values.rad[-1])
 
 
 RULES: dict[str, Callable[[Any, list[Ball]], Ball]] = {
@@ -358,13 +335,12 @@ RULES: dict[str, Callable[[Any, list[Ball]], Ball]] = {
     "DivExpression": _division,
     "entr": _entropy,
     "log_sum_exp": _log_sum_exp,
-    "Pnorm": _pnorm,
-    "PnormApprox": _pnorm,
-    "norm1": _along_no_axis(1.0),
-    "norm_inf": _along_no_axis(np.inf),
-    "huber": _huber,
-    "lambda_max": lambda e, a: _entry(eigenvalue_balls(a[0]), -1),
-    "sigma_max": lambda e, a: _entry(_singular(a[0]), -1),
-    "normNuc": lambda e, a: _total(_singular(a[0])),
+    "Pnorm": partial(_vector_norm, 0.0),
+    "PnormApprox": partial(_vector_norm, 0.0),
+    "norm1": partial(_vector_norm, 1.0),
+    "norm_inf": partial(_vector_norm, np.inf),
+    "lambda_max": lambda e, a: _largest(eigenvalue_balls(a[0])),
+    "sigma_max": lambda e, a: _largest(_singular_values(a[0])),
+    "normNuc": lambda e, a: _total(_singular_values(a[0])),
     "log_det": _log_det,
 }

@@ -25,16 +25,14 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
 from cvxpy.utilities.psd_utils import TriangleKind
 
-from ...numerics.checks import FloatArray
+from .arithmetic import Array
 
-SparseMatrix = Any
-"""A `scipy.sparse.csc_array`."""
+MOST_VARIABLES, MOST_ENTRIES = 30_000, 20_000_000
 
-MOST_VARIABLES = 30_000
-MOST_ENTRIES = 20_000_000
+QUADRATURES = ("quantum_rel_entr", "quantum_cond_entr", "OpRelEntrConeQuad", "RelEntrConeQuad")
 
-LOGGAMMA_CONSTANT, NORMCDF_CONSTANT = 2.18382, 0.02301291
-"""Constants by which the two approximations that CVXPY writes in plain atoms are recognized."""
+IN_PLAIN_ATOMS = {"loggamma": 2.18382, "log_normcdf": math.sqrt(0.02301291)}
+"""Approximations that CVXPY writes as a maximum, recognized by one of their constants."""
 
 
 class Refused(ValueError):
@@ -62,14 +60,20 @@ class Cone(NamedTuple):
         return [self.kind, self.side if self.kind == "psd" else self.rows]
 
 
+def lower_triangle(side: int) -> tuple[Array, Array]:
+    """Rows and columns of the lower triangle of a matrix, column by column."""
+    j, i = np.triu_indices(side)
+    return i, j
+
+
 @dataclass(frozen=True, eq=False)
 class ConicProgram:
     """A conic program in doubles; the user's value is offset + sign * (its value)."""
 
-    A: SparseMatrix
-    b: FloatArray
-    c: FloatArray
-    P: SparseMatrix | None
+    A: Any  # scipy.sparse.csc_array
+    b: Array
+    c: Array
+    P: Any
     cones: tuple[Cone, ...]
     offset: float = 0.0
     maximize: bool = False
@@ -89,42 +93,31 @@ class ConicProgram:
             object.__setattr__(self, name, vector)
         if self.P is not None and not self.P.nnz:
             object.__setattr__(self, "P", None)
-        rows = sum(cone.rows for cone in self.cones)
-        if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:
-            raise ValueError("A, b, c and the cones of a conic program do not fit together.")
-        if self.P is not None and (self.P != self.P.T).nnz:
-            raise ValueError("P is not symmetric.")
-        for name, values in (("A", self.A.data), ("b", self.b), ("c", self.c), ("P", self._P_data)):
+        data = {"A": self.A.data, "b": self.b, "c": self.c}
+        for name, values in (data | ({} if self.P is None else {"P": self.P.data})).items():
             if not np.isfinite(values).all():
                 raise Refused(
                     f"The data {name} of the conic program hold NaN or infinity: look for them in "
                     "the constants and parameters of the problem."
                 )
-
-    @property
-    def _P_data(self) -> FloatArray:
-        return np.zeros(0) if self.P is None else self.P.data
+        rows = sum(cone.rows for cone in self.cones)
+        if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:
+            raise ValueError("A, b, c and the cones of a conic program do not fit together.")
+        if self.P is not None and (self.P != self.P.T).nnz:
+            raise ValueError("P is not symmetric.")
 
     @property
     def sign(self) -> float:
         """The sign of the program's value in the user's."""
         return -1.0 if self.maximize else 1.0
 
-    def value(self, x: FloatArray) -> float:
+    def value(self, x: Array) -> float:
         """The objective c'x + x'Px/2 in plain doubles."""
         quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
         return float(self.c @ x) + quadratic
 
-    def rows_of(self, kind: str) -> Iterator[tuple[int, Cone]]:
-        """The first row of each block of a kind, with its cone."""
-        start = 0
-        for cone in self.cones:
-            if cone.kind == kind:
-                yield start, cone
-            start += cone.rows
 
-
-class _Formatting(CLARABEL):
+class _Formatting(CLARABEL):  # type: ignore[misc]
     """Clarabel's cones, with PSD blocks as plain lower triangles."""
 
     PSD_TRIANGLE_KIND = TriangleKind.LOWER
@@ -145,30 +138,23 @@ class CanonicalProblem:
     program: ConicProgram
     chain: Any
     inverse_data: Any
-    data: Any
 
-    def user_values(self, x: FloatArray) -> dict[int, Any]:
-        """The values of the user's variables, by id, at a point of the conic program."""
-        return dict(self.chain.invert(x, self.inverse_data).primal_vars)
-
-    def column_bounds(self, bounds: Mapping[cp.Variable, Any] | None) -> FloatArray | None:
+    def column_bounds(self, bounds: Mapping[cp.Variable, Any] | None) -> Array | None:
         """The bounds B_j of the columns, |x_j| <= B_j, infinite where none is given."""
         if not bounds:
             return None
         known = np.full(len(self.program.c), np.inf)
-        places = self.user_values(np.arange(len(known), dtype=np.float64))
+        numbers = np.arange(len(known), dtype=np.float64)
+        places = self.chain.invert(numbers, self.inverse_data).primal_vars
         for variable, given in bounds.items():
             size = np.broadcast_to(np.asarray(given, dtype=np.float64), variable.shape)
             place = places.get(variable.id)
-            if place is None or not np.all(size >= 0.0):
+            if place is None or np.iscomplexobj(place) or not np.all(size >= 0.0):
                 raise ValueError(
-                    f"bounds: {variable.name()} must be a variable of the problem, and its bounds "
-                    "on absolute values nonnegative."
+                    f"bounds: {variable.name()} must be a real variable of the problem, and its "
+                    "bounds on absolute values nonnegative."
                 )
-            if np.iscomplexobj(place):
-                raise ValueError(f"bounds: the variable {variable.name()} is complex.")
-            columns = np.asarray(place).astype(np.int64).ravel()
-            np.minimum.at(known, columns, size.ravel())
+            np.minimum.at(known, np.asarray(place).astype(np.int64).ravel(), size.ravel())
         return known
 
 
@@ -188,13 +174,9 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     attributes = data["param_prob"].x.attributes
     if attributes["boolean"] or attributes["integer"]:
         raise Refused("A constraint such as FiniteSet makes variables integer: not certified.")
-    if data["dims"].psd and any(
-        type(e).__name__ == "perspective" for e in _subexpressions(problem)
-    ):
-        raise Refused(
-            "A perspective next to PSD cones is not certified: CVXPY scales those inside of it for "
-            "a solver."
-        )
+    names = {type(node).__name__ for node in _subexpressions(problem)}
+    if data["dims"].psd and "perspective" in names:
+        raise Refused("A perspective next to PSD cones is not certified: CVXPY scales them.")
     maximize = isinstance(problem.objective, cp.Maximize)
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
@@ -209,7 +191,7 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     conic = ConicProgram(
         A, data["b"], data["c"], P, _cones(data["dims"]), -offset if maximize else offset, maximize
     )
-    return CanonicalProblem(problem, conic, chain, inverse_data, data)
+    return CanonicalProblem(problem, conic, chain, inverse_data)
 
 
 @contextmanager
@@ -297,16 +279,13 @@ def _approximation(node: Any) -> str:
             "CVXPY replaces the weights of geo_mean by nearby fractions: write "
             "cp.geo_mean(x, p, approx=False), which uses power cones."
         )
-    if name in ("quantum_rel_entr", "quantum_cond_entr", "OpRelEntrConeQuad", "RelEntrConeQuad"):
+    if name in QUADRATURES or (name == "von_neumann_entr" and node.quad_approx):
         return f"CVXPY approximates {name} by a quadrature."
-    if name == "von_neumann_entr" and node.quad_approx:
-        return "CVXPY approximates von_neumann_entr by a quadrature: leave out quad_approx."
     if name == "PowCone3DApprox":
         return "CVXPY approximates PowCone3DApprox by second-order cones: use PowCone3D."
-    if name == "maximum" and _has_constant(node, LOGGAMMA_CONSTANT, 3):
-        return "CVXPY's loggamma is a piecewise approximation."
-    if name == "maximum" and _has_constant(node, math.sqrt(NORMCDF_CONSTANT), 3):
-        return "CVXPY's log_normcdf is a piecewise quadratic approximation."
+    for atom, constant in IN_PLAIN_ATOMS.items():
+        if name == "maximum" and _has_constant(node, constant, 3):
+            return f"CVXPY's {atom} is a piecewise approximation."
     return ""
 
 

@@ -33,7 +33,7 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
         if proof is not None and proof.value > 0.0:
             return proof.y
     # Phase one: the column t and the row t >= 0 come last.
-    e = ConeProduct(program.cones).interior(dual=False)
+    e = ConeProduct(program.cones).interior()
     m, n = program.A.shape
     column = scipy.sparse.csc_array(-e[:, None])
     row = scipy.sparse.csc_array(([-1.0], ([0], [n])), shape=(1, n + 1))
@@ -48,7 +48,7 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
     proof = lower_bound(phase_one, found, None, steps)
     if proof is None or not proof.value > 0.0:
         return None
-    return proof.y.at(slice(0, m))
+    return Pair(proof.y.high[:m], proof.y.low[:m])
 
 
 def prove_ray(program: ConicProgram, steps: list[str]) -> Pair | None:

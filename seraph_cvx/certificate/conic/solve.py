@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from ...numerics.checks import FloatArray
-from .program import Cone, ConicProgram
+from .arithmetic import Array
+from .program import Cone, ConicProgram, lower_triangle
 
 
 class Start(NamedTuple):
     """Approximate x, s and y of a conic program, and where they come from."""
 
-    x: FloatArray
-    s: FloatArray
-    y: FloatArray
+    x: Array
+    s: Array
+    y: Array
     status: str
     solver: str
     seconds: float = 0.0
@@ -59,7 +59,7 @@ def cached_start(problem: Any, program: ConicProgram) -> Start | None:
 
 
 def _clarabel(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:
-    import clarabel
+    import clarabel  # type: ignore[import-untyped]
 
     names = {
         "zero": lambda cone: clarabel.ZeroConeT(cone.rows),
@@ -68,7 +68,7 @@ def _clarabel(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]
         "psd": lambda cone: clarabel.PSDTriangleConeT(cone.side),
         "exponential": lambda cone: clarabel.ExponentialConeT(),
         "power": lambda cone: clarabel.PowerConeT(cone.exponents[0]),
-        "power_nd": lambda cone: clarabel.GenPowerConeT(list(cone.exponents), 1),
+        "power_nd": lambda cone: clarabel.GenPowerConeT(_summing_to_one(cone.exponents), 1),
     }
     settings = clarabel.DefaultSettings()
     settings.verbose = False
@@ -94,8 +94,14 @@ def _clarabel(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]
     return np.array(found.x), s, y, str(found.status)
 
 
+def _summing_to_one(exponents: tuple[float, ...]) -> list[float]:
+    """Exponents, changed by rounding, whose sum is one as Clarabel demands it."""
+    *others, _ = (alpha / sum(exponents) for alpha in exponents)
+    return [*others, 1.0 - sum(others)]
+
+
 def _scs(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:
-    import scs
+    import scs  # type: ignore[import-untyped]
 
     order, scale = _svec(program.cones, upper=False)
     data = {
@@ -122,7 +128,7 @@ def _scs(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:
     return found["x"], s, y, str(found["info"]["status"])
 
 
-def _svec(cones: tuple[Cone, ...], upper: bool) -> tuple[FloatArray, FloatArray]:
+def _svec(cones: tuple[Cone, ...], upper: bool) -> tuple[Array, Array]:
     """For each row of the solver's form, the row of the program, and a factor."""
     order, scale, start = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], 0
     for cone in cones:
@@ -138,9 +144,3 @@ def _svec(cones: tuple[Cone, ...], upper: bool) -> tuple[FloatArray, FloatArray]
         scale.append(factor)
         start += cone.rows
     return np.concatenate(order), np.concatenate(scale)
-
-
-def lower_triangle(side: int) -> tuple[FloatArray, FloatArray]:
-    """Rows and columns of the lower triangle, column by column."""
-    j, i = np.triu_indices(side)
-    return i, j

@@ -254,11 +254,11 @@ def test_balls_around_dual_points_have_nonnegative_products_with_the_cone(cone):
     (group,) = cones.groups
     points = []
     while len(points) < 200:  # points of K, by the test for boxes of no width
-        s = rng.standard_normal(cone.rows) + 0.7 * cones.interior(dual=False)
-        if not cones.outside(s, np.zeros(cone.rows)):
+        s = rng.standard_normal(cone.rows) + 0.7 * cones.interior()
+        if not cones.first_outside(s, np.zeros(cone.rows)):
             points.append(s)
     for _ in range(50):
-        y = cones.interior(dual=True) + rng.uniform(0, 1.5) * rng.standard_normal(cone.rows)
+        y = cones.interior() + rng.uniform(0, 1.5) * rng.standard_normal(cone.rows)
         radii = cones.dual_radii(y, np.zeros(cone.rows))
         if not (radii > 0).all():
             continue
