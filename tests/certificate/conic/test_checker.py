@@ -21,11 +21,15 @@ from seraph_cvx.certificate.conic.checker import check_certificate
 E, ROOT8 = math.e, math.sqrt(8.0)
 
 
+def two_doubles(value):
+    return float(value), float(Fraction(value) - Fraction(float(value)))
+
+
 def certificate(A, b, c, cones, **others):
     """A certificate file's content, from plain numbers; pairs are double and remainder."""
 
     def pairs(vector):
-        return [[float(value).hex(), (0.0).hex()] for value in vector]
+        return [[part.hex() for part in two_doubles(value)] for value in vector]
 
     def sparse(matrix):
         entries = [(i, j, v) for i, row in enumerate(matrix) for j, v in enumerate(row) if v]
@@ -286,6 +290,26 @@ ENCLOSED = {
             upper=2,
         ),
     ),
+    "linear program on a face that is no double": (
+        1 / 3,
+        certificate(
+            [[3, 0], [1, -1], [-1, 1], [0, -3]], [1, 0, 0, -1], [1, 0],
+            [["zero", 1], ["nonnegative", 3]], y=[-1 / 3, 0, 0, 0], zero_rows=[1, 2, 3],
+            x=[Fraction(1, 3)] * 2, lower=below(1 / 3), upper=above(1 / 3),
+        ),
+    ),
+    "second-order cones on their boundary at a point that is no double": (
+        0.0,
+        certificate(
+            [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, -1, 6],
+             [0, 0, -1, 0, -1], [0, 0, -1, 0, 1], [0, 0, 0, 0, 0],
+             [-1, 0, 0, 0, 0], [-1, 0, 0, 0, 0], [0, 0, 0, -2, 0],
+             [0, -1, 0, 0, 0], [0, -1, 0, 0, 0], [0, 0, -2, 0, 0]],
+            [4, 9, 0, 0, 0, 2, 1, -1, 0, 1, -1, 0], 5 * [0],
+            [["nonnegative", 3], *3 * [["second_order", 3]]],
+            y=12 * [0], zero_rows=list(range(12)), x=[4, 9, 3, 2, Fraction(1, 3)], lower=0, upper=0,
+        ),
+    ),
     "exponential, dual face with thirds": (
         0.0,
         certificate(
@@ -432,6 +456,8 @@ def test_a_bound_moved_by_a_billionth_is_rejected(check, name, side, sign):
 
 
 ENDURE = [
+    "enclosed: second-order cones on their boundary at a point that is no double",
+    "enclosed: linear program on a face that is no double",
     "exact: quadratic",
     "exact: tolerance of an equality",
     "enclosed: quadratic with thirds",
