@@ -47,7 +47,10 @@ FOLDERS = [
 """
 
 MAY_IMPORT = {
-    "cvxpy": ("penalties", "m_step", "theory", "race", "baselines"),
+    "cvxpy": (
+        *("penalties", "m_step", "theory", "race", "baselines"),
+        *(f"certificate.conic.{file}" for file in ("program", "point", "certify")),
+    ),
     "matplotlib": ("plots",),
     "jinja2": ("display.page",),
     "typer": ("cli",),
