@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
 from seraph_cvx.cli.tables import check_output
 from seraph_cvx.display.result_table import ResultTable, show
 from seraph_cvx.processes.whole_file import write_whole
+
+
+def _later(module: str, name: str) -> Callable[..., MeasuredRows]:
+    """A measurement whose file needs python-flint or pytest, imported when it is asked for."""
+
+    def measurement(report: Report, **options: Any) -> MeasuredRows:
+        bench = getattr(import_module(f"evidence.{module}"), name)
+        yield from bench(report, **options)
+
+    return measurement
+
 
 SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "compile": [m_steps.bench_compilation],
@@ -39,11 +51,16 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "startup": [passes.bench_startup],
+    "conic-soundness": [_later("conic_soundness", "bench_soundness")],
+    "cvxpy-suite": [
+        _later("cvxpy_suite", "bench_suite_by_cone"),
+        _later("cvxpy_suite", "bench_suite_by_reason"),
+    ],
 }
 """The measurements of each section."""
 
-TIMED = ("compile", "answers", "m-step", "fit")
-"""The sections whose conic runs are stopped."""
+TIMED = ("compile", "answers", "m-step", "fit", "cvxpy-suite")
+"""The sections whose conic runs, or proofs, are stopped."""
 
 Section = StrEnum("Section", list(SECTIONS))
 Backend = StrEnum("Backend", ["cpu", "cuda", "dask"])
@@ -64,7 +81,9 @@ def bench(
         "fit-passes: how many passes a fit takes, on six kinds of data. "
         "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
         "all pairs of a fit to a few of them. startup: an import, --help and the explorer, in "
-        "imports of NumPy.",
+        "imports of NumPy. conic-soundness: 5,000 conic programs whose optimum is known, "
+        "certified, and what of it is false. cvxpy-suite: the problems that CVXPY's own tests "
+        "solve, certified.",
     ),
     time_limit: float = typer.Option(
         600.0, min=1.0, help="Seconds after which a conic run is stopped."

@@ -22,18 +22,20 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]
 import cvxpy as cp
 import numpy as np
 from cvxpy.lin_ops import lin_utils
 from cvxpy.problems.problem import Cache
 
 from seraph_cvx.processes.isolation import ForkServer
+
+from .measuring import MeasuredRows, Report
 
 CACHE = Path(
     os.environ.get("SERAPH_CVX_SUITE", Path.home() / ".cache" / "seraph_cvx" / "cvxpy_suite")
@@ -74,6 +76,8 @@ def _record(problem: cp.Problem) -> dict[str, Any] | None:
     """A solved problem with its answer, pickled, or None for one that is not asked about."""
     if problem.status not in SOLVED or problem.is_mixed_integer() or not problem.is_dcp():
         return None
+    if any(isinstance(constraint, cp.FiniteSet) for constraint in problem.constraints):
+        return None  # integer in other words
     if sum(variable.size for variable in problem.variables()) > 4 * LARGEST:
         return None
     stats, solution = problem.solver_stats, copy(problem.solution)
@@ -93,7 +97,7 @@ def _record(problem: cp.Problem) -> dict[str, Any] | None:
         content = f"{type(error).__name__}: {error}"
     finally:
         problem.__dict__.update(kept)
-    frame = sys._getframe()
+    frame: Any = sys._getframe()
     while frame is not None and not frame.f_code.co_filename.endswith("bisection.py"):
         frame = frame.f_back
     return {
@@ -249,19 +253,23 @@ def check_recorded(number: int, folder: str) -> dict[str, Any]:
 def certify_all(
     numbers: Iterable[int], time_limit: float, folder: Path, journal: Path
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Certify problems, each in its own process; those that the journal has are not run again."""
+    """Certify problems and check their files, each in a process, unless the journal has it."""
     known = {}
     if journal.exists():
         known = dict(json.loads(line) for line in journal.read_text().splitlines())
     preload = ["cvxpy", "seraph_cvx.certificate.conic", __name__]
     with ForkServer(preload) as server, open(journal, "a") as stream:
+
+        def run(work: Callable[..., Any], number: int) -> dict[str, Any]:
+            outcome = server.run(work, number, str(folder), time_limit=time_limit)
+            failure = f"{outcome.status}: {outcome.detail}"
+            return outcome.result or {"raised": failure, "seconds": outcome.seconds}
+
         for number in numbers:
             if number not in known:
-                outcome = server.run(certify_recorded, number, str(folder), time_limit=time_limit)
-                result = outcome.result or {
-                    "raised": f"{outcome.status}: {outcome.detail}",
-                    "seconds": outcome.seconds,
-                }
+                result = run(certify_recorded, number)
+                if "raised" not in result:
+                    result["file"] = run(check_recorded, number)
                 stream.write(json.dumps([number, result]) + "\n")
                 stream.flush()
                 known[number] = result
@@ -286,8 +294,9 @@ def verdict(entry: dict[str, Any], result: dict[str, Any]) -> str:
         return f"no {' and no '.join(missing)} bound"
     if lower > upper:
         return "CROSSED"
-    slack = SOLVER_ACCURACY * max(1.0, abs(entry["value"]))
-    if lower > entry["value"] + slack or upper < entry["value"] - slack:
+    value = lower if entry["value"] is None else entry["value"]
+    slack = SOLVER_ACCURACY * max(1.0, abs(value))
+    if lower > value + slack or upper < value - slack:
         return "proved bounds exclude the solver's value"
     return "gap <= 1e-6" if relative_gap(lower, upper) <= 1e-6 else "gap > 1e-6"
 
@@ -301,6 +310,90 @@ def _is_finite(bound: float | None) -> bool:
     return bound is not None and np.isfinite(bound)
 
 
+def suite_results(report: Report, time_limit: float) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The recorded problems with what was proved of each by the certifier as it is now."""
+    entries, results = load_index()["problems"], []
+    for number, result in certify_all(range(len(entries)), time_limit, CACHE, current_journal()):
+        report.tell(f"{number} of {len(entries)}, {entries[number]['test']}")
+        results.append((entries[number], result))
+    return results
+
+
+def current_journal() -> Path:
+    """The results of the certifier as it is now: of another version there is another file."""
+    import seraph_cvx.certificate.conic as package
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return CACHE / f"results-{digest.hexdigest()[:8]}.jsonl"
+
+
+def bench_suite_by_cone(report: Report, time_limit: float) -> MeasuredRows:
+    """Certify what CVXPY's own tests solve, by the cones of the conic program."""
+    report.start("Problems of CVXPY's own tests, certified, by cones")
+    results = suite_results(report, time_limit)
+    kinds = sorted({entry["cones"] for entry, _ in results})
+    groups = {kind: [row for row in results if row[0]["cones"] == kind] for kind in kinds}
+    groups["all"] = results
+    groups["all but steps of bisections"] = [row for row in results if not row[0]["bisection"]]
+    for kind, rows in groups.items():
+        yield suite_row(kind, rows)
+    report.note(
+        f"Continuous DCP problems with up to {LARGEST} canonical variables, each canonical program "
+        "once. Solved: the test's solver said optimal or optimal_inaccurate. Gaps are relative to "
+        "the larger bound, or absolute below 1. Refused: atoms that CVXPY approximates, by name. "
+        "Excluded: a proved bound excludes the solver's value by more than a thousandth."
+    )
+    for words, count in sorted(load_index()["left_out"].items(), key=lambda item: -item[1]):
+        report.note(f"Left out: {count}, {words}")
+
+
+def suite_row(kind: str, rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
+    """A row of the table: of some problems, how many of what."""
+    words = [(entry["status"].partition("_")[0], verdict(entry, result)) for entry, result in rows]
+    solved = [text for status, text in words if status == "optimal"]
+    seconds = [result["seconds"] for _, result in rows]
+    files = [result["file"] for _, result in rows if "file" in result]
+
+    def proved(status: str) -> str:
+        reported = [text for said, text in words if said == status]
+        return f"{reported.count(f'proved {status}')} of {len(reported)}"
+
+    return {
+        "cones": kind,
+        "solved": len(solved),
+        "refused": sum(text.startswith("Refused") for text in solved),
+        "both bounds": sum(text.startswith(("gap", "proved bounds")) for text in solved),
+        "gap <= 1e-6": solved.count("gap <= 1e-6"),
+        "proved infeasible instead": sum(text.startswith("proved infeas") for text in solved),
+        "infeasible proved": proved("infeasible"),
+        "unbounded proved": proved("unbounded"),
+        "crossed": solved.count("CROSSED"),
+        "excluded": sum(text.startswith("proved bounds exclude") for text in solved),
+        "files accepted": f"{sum(file.get('valid', False) for file in files)} of {len(files)}",
+        "median s": float(np.median(seconds)),
+        "total s": float(np.sum(seconds)),
+    }
+
+
+def bench_suite_by_reason(report: Report, time_limit: float) -> MeasuredRows:
+    """Why problems of CVXPY's own tests are not certified to 1e-6, with a test of each kind."""
+    report.start("What is not certified to 1e-6, by reason")
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[str]] = {}
+    for entry, result in suite_results(report, time_limit):
+        words = verdict(entry, result)
+        if words not in ("gap <= 1e-6", "proved infeasible", "proved unbounded"):
+            counts[words] += 1
+            name = entry["test"].rpartition("::")[2]
+            examples.setdefault(words, [])
+            if name not in examples[words]:
+                examples[words].append(name)
+    for words, count in counts.most_common():
+        yield {"reason": words, "problems": count, "tests": ", ".join(examples[words][:4])}
+
+
 def main() -> None:
     """Record, list or certify single problems, for those who work on the certifier."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -309,7 +402,7 @@ def main() -> None:
     parser.add_argument("--reason", default="", help="part of the verdict")
     parser.add_argument("--cones", default="", help="part of the cones")
     parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--journal", type=Path, default=CACHE / "results.jsonl")
+    parser.add_argument("--journal", type=Path, default=current_journal())
     given = parser.parse_args()
     if given.what == "record":
         record_suite()

@@ -1,0 +1,70 @@
+"""Evidence: instances of known optimum are what they say, and a false claim would be seen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from evidence.conic_soundness import (
+    FAMILIES,
+    INFINITY,
+    PAIRS,
+    drafted,
+    false_claims,
+    instance,
+    judged,
+    row_kinds,
+)
+from flint import ctx, fmpq
+
+from seraph_cvx.certificate.conic.checker import Cone
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("seed", range(40))
+def test_pairs_are_complementary_and_in_their_cones(kind, seed):
+    draft = drafted(np.random.default_rng(seed), [kind])
+    assert draft.s @ draft.y == 0
+    assert set(row_kinds(draft)) == {kind}
+    ((_, size, rows),) = draft.cones
+    exponents = [fmpq(*a.as_integer_ratio()) for a in (size, 1 - size)] if kind == "power" else ()
+    diagonal = dict.fromkeys(range(size), 1) if kind == "psd" else {}
+    blocks = [range(rows)] if kind not in ("zero", "nonnegative") else [[i] for i in range(rows)]
+    for block in blocks:
+        cone = Cone(kind, block, diagonal, exponents)
+        s, y = ([fmpq(int(v)) for v in vector] for vector in (draft.s, draft.y))
+        assert kind == "zero" or inside(cone, s, dual=False)
+        assert inside(cone, y, dual=True)
+
+
+def inside(cone, point, dual):
+    """In the cone; of points on the boundary of a power cone, in a cone that is a little wider."""
+    if cone.kind != "power":
+        return cone.contains(point, dual)
+    with ctx.workprec(200):
+        return cone.contains([*point[:-1], point[-1] * (1 - fmpq(1, 10**30))], dual)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_false_is_claimed(family):
+    found = judged(family, 1)
+    assert not found.get("wrong")
+    assert not found.get("tampered")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_false_claim_would_be_seen(family):
+    made = instance(family, 1)
+    if abs(made.low) < INFINITY:
+        low, high = float(made.low), float(made.high)
+        beyond = high + 1e-12 * max(1.0, abs(high)), low - 1e-12 * max(1.0, abs(low))
+        assert false_claims(made, beyond[0], math.inf, False, False) == ["lower"]
+        assert false_claims(made, -math.inf, beyond[1], False, False) == ["upper"]
+        assert false_claims(made, math.inf, math.inf, True, False)
+        assert false_claims(made, -math.inf, -math.inf, False, True)
+        assert not false_claims(made, beyond[1], beyond[0], False, False)
+    else:
+        side = {"lower": (0.0, math.inf), "upper": (-math.inf, 0.0)}
+        wrong = "upper" if made.low > 0 else "lower"
+        assert false_claims(made, *side[wrong], False, False) == [wrong]
