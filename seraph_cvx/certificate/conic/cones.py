@@ -53,18 +53,19 @@ class Blocks:
         raise NotImplementedError
 
     def metric(self, points: Array, dual: bool) -> Array:
-        """The Hessian of a barrier of K at points of K, or the inverse of one of K* at some of K*.
+        """The Hessian of a barrier of K at points of K; or, of the inverse W of one of K*, a root.
 
-        Here from a linear map to K of K*, and the Hessian N at a point of K in coordinates E in
-        which nothing cancels near the boundary.
+        That is a B with W = BB'. Here both come from a linear map to K of K*, and the Hessian N at
+        a point of K in coordinates E in which nothing cancels near the boundary.
         """
         turn = self._to_primal(len(points))
         E, N = self._frame((turn @ points[:, :, None])[:, :, 0] if dual else points)
         good = np.asarray(np.isfinite(E * N).all(axis=(1, 2)))
         E[~good] = N[~good] = np.eye(E.shape[1])
         if dual:
-            E = np.linalg.solve(turn, E)
-            metric = E @ np.linalg.pinv(N, rcond=1e-15, hermitian=True) @ E.transpose(0, 2, 1)
+            d, V = np.linalg.eigh(N)
+            d = np.maximum(d, 1e-15 * d[:, -1:])
+            metric = np.linalg.solve(turn, E) @ (V / np.sqrt(d)[:, None, :])
         else:
             E = np.linalg.pinv(E, rcond=1e-200)
             metric = E.transpose(0, 2, 1) @ N @ E
@@ -105,7 +106,7 @@ class Nonnegative(Blocks):
         return (center >= width)[:, 0]
 
     def metric(self, points: Array, dual: bool) -> Array:
-        return np.square(points if dual else 1.0 / points)[:, :, None]
+        return (points if dual else 1.0 / np.square(points))[:, :, None]
 
     def interior(self) -> Array:
         return np.ones(self.rows.shape)
@@ -138,11 +139,17 @@ class SecondOrder(Blocks):
         J[0] = 1.0
         length = np.linalg.norm(points[:, 1:], axis=1)
         half = 0.5 * ((points[:, 0] - length) * (points[:, 0] + length))[:, None, None]
-        if dual:
-            return np.asarray(points[:, :, None] * points[:, None, :] - half * np.diag(J))
-        Js = points * J
-        outer = Js[:, :, None] * Js[:, None, :]
-        return np.asarray(outer / np.square(half) - np.diag(J) / half)
+        if not dual:
+            Js = points * J
+            return np.asarray(Js[:, :, None] * Js[:, None, :] / np.square(half) - np.diag(J) / half)
+        # W = yy' - half J is half V^2, V = [[w_0, w_1'], [w_1, I + w_1 w_1' / (1 + w_0)]] with
+        # w = y / sqrt(2 half).
+        w = points / np.sqrt(2.0 * half[:, :, 0])
+        w[:, 0] += 1.0
+        V = w[:, :, None] * w[:, None, :] / w[:, :1, None]
+        V[:, 0] = V[:, :, 0] = w
+        V[:, 0, 0] -= 2.0
+        return np.asarray((V + np.eye(len(J))) * np.sqrt(half))
 
     def interior(self) -> Array:
         point = np.zeros(self.rows.shape)
@@ -183,12 +190,17 @@ class Semidefinite(Blocks):
         return np.array([_is_psd(matrix, error) for matrix, error in pairs], dtype=bool)
 
     def metric(self, points: Array, dual: bool) -> Array:
-        # V -> YVY from the coordinates of K to those of K*, or the same with the inverse of S.
-        Z = self.matrices(points, dual)
-        Z = Z if dual else np.linalg.pinv(Z, rcond=1e-16, hermitian=True)
-        i, j, twice = self.i, self.j, 1.0 / self.halves
+        # V -> S^-1 V S^-1 from the coordinates of K to those of K*; or V -> LVL', Y = LL', from
+        # coordinates that are orthonormal.
+        Z, i, j = self.matrices(points, dual), self.i, self.j
+        columns = 1.0 / self.halves
+        if dual:
+            d, V = np.linalg.eigh(np.where(np.isfinite(Z), Z, 0.0))
+            Z, columns = V * np.sqrt(np.maximum(d, 0.0))[:, None, :], np.sqrt(columns)
+        else:
+            Z = np.linalg.pinv(Z, rcond=1e-16, hermitian=True)
         W = Z[:, i][:, :, i] * Z[:, j][:, :, j] + Z[:, i][:, :, j] * Z[:, j][:, :, i]
-        return np.asarray(W * (0.5 * twice[:, None] * twice))
+        return np.asarray(W * (0.5 / self.halves[:, None] * columns))
 
     def interior(self) -> Array:
         return np.broadcast_to((self.i == self.j).astype(np.float64), self.rows.shape).copy()
@@ -392,7 +404,7 @@ class ConeProduct:
         return f"the block at row {out[0]}" if out.size else ""
 
     def metric(self, point: Array, dual: bool) -> scipy.sparse.csc_array:
-        """The metric at a point as a sparse matrix; zero on the zero cone and where undefined."""
+        """The metrics, or roots, of all blocks; zero on the zero cone and where undefined."""
         data, row, column = [np.zeros(0)], [self.zero[:0]], [self.zero[:0]]
         for group in self.groups:
             rows = group.rows

@@ -185,6 +185,17 @@ def _scaled_solve(scale: Array, solve: Solver, r: Array) -> Array:
     return np.asarray(scale * solve(scale * r))
 
 
+def orthogonal_solver(N: Array) -> Solver | None:
+    """Solve with N'N, nearly, by a QR factorization of N."""
+    lengths = np.sqrt(np.square(N).sum(axis=0))
+    if not (np.isfinite(lengths).all() and (lengths > 0.0).all()) or len(N) < N.shape[1]:
+        return None
+    R = scipy.linalg.qr(N / lengths, mode="r")[0][: N.shape[1]]
+    if not np.abs(R.diagonal()).min(initial=1.0) > 1e-14:
+        return None
+    return partial(_scaled_solve, 1.0 / lengths, partial(scipy.linalg.cho_solve, (R, False)))
+
+
 def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
     """Solve min d'Md/2 - g'd subject to A_z d = f, nearly, given (g, f); M may be singular."""
     M = scipy.sparse.csc_array(M)

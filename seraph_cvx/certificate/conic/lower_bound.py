@@ -40,11 +40,14 @@ from .arithmetic import (
     two_sum,
 )
 from .cones import ConeProduct
-from .gram import Scaled, approximate_solver, inner_products
+from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
 from .program import Cone, ConicProgram
 from .solve import Start, solve
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
+
+# Programs with no more columns are corrected by QR factorizations, which square no condition.
+MOST_COLUMNS = 400
 
 ENOUGH = 2e-7
 """A bound this close to the value of the start, relatively, ends the search for a better one."""
@@ -180,14 +183,18 @@ class DualProver:
     def correct(self, y: Array, h: Array, weight: float) -> DualProof | str:
         """Correct approximate multipliers, and prove the best bound found on the way."""
         A, P = self.program.A, self.program.P
-        W = self.cones.metric(y, dual=True)
+        root = self.cones.metric(y, dual=True)
         free = np.zeros(self.cones.n_rows)
-        free[self.cones.zero] = max(1.0, float(W.diagonal().max(initial=0.0)))
-        WA = scipy.sparse.csc_array((W + scipy.sparse.diags_array(free)) @ A)
-        M = inner_products(A, WA)
-        if P is not None:
-            M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
-        solver = approximate_solver(M)
+        free[self.cones.zero] = max(1.0, float(abs(root).max() if root.nnz else 0.0))
+        root = root + scipy.sparse.diags_array(free)
+        N = scipy.sparse.csc_array(root.T @ A)
+        if P is None and N.shape[1] <= MOST_COLUMNS:
+            solver = orthogonal_solver(N.toarray())
+        else:
+            M = inner_products(N, N)
+            if P is not None:
+                M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
+            solver = approximate_solver(M)
         if solver is None:
             return "the columns of A are not independent at y"
         pair, bias = Pair.of(y), None if P is None else Pair.of(h)
@@ -208,7 +215,7 @@ class DualProver:
                     break
             last = size
             d = solver(r.high + r.low)
-            pair = pair.plus(-(WA @ d))
+            pair = pair.plus(-(root @ (N @ d)))
             bias = None if bias is None else bias.plus(-weight * d)
         return best
 
@@ -369,11 +376,15 @@ def _exact_dual(
 
 def _alive(cones: ConeProduct, start: Start, rows: Array) -> Array:
     """Those of the rows, whose cones are given, in which y is not nearly zero."""
-    y, s, dead = start.y[rows], start.s[rows], np.zeros(len(rows), dtype=bool)
-    largest = 1.0 + float(np.abs(y).max(initial=0.0))
+    # In an exponential block y with u = 0 needs v, w >= 0 only: rows of their own.
+    y, s, dead = np.abs(start.y[rows]), np.abs(start.s[rows]), np.zeros(len(rows), dtype=bool)
+    small = DEAD * (1.0 + float(y.max(initial=0.0)))
     for group in cones.groups:
-        y_size, s_size = (np.abs(v[group.rows]).max(axis=1) for v in (y, s))
-        dead[group.rows[(y_size < s_size) & (y_size < DEAD * largest)]] = True
+        y_size, s_size = (v[group.rows].max(axis=1) for v in (y, s))
+        dead[group.rows[(y_size < s_size) & (y_size < small)]] = True
+        if group.kind == "exponential":
+            split = group.rows[y[group.rows[:, 0]] < small]
+            dead[split] |= (y[split] < small) & ((y[split] < s[split]) | (split == split[:, :1]))
     return rows[~dead]
 
 
@@ -441,15 +452,21 @@ def presolve(program: ConicProgram) -> tuple[Array, Array]:
 
 
 def reduced(program: ConicProgram, rows: Array, columns: Array) -> ConicProgram:
-    """The program with some columns, and the rows of some whole blocks (or nonnegative rows)."""
+    """The program with some columns, and the rows of some whole blocks (or nonnegative rows).
+
+    For lower bounds: (0, v, w) is in the dual of the exponential cone iff v, w >= 0.
+    """
     kept = np.zeros(len(program.b), dtype=bool)
     kept[rows] = True
     cones, start = [], 0
     for cone in program.cones:
         count = int(kept[start : start + cone.rows].sum())
-        if count and count < cone.rows and cone.kind not in ("zero", "nonnegative"):
+        kind = "nonnegative" if cone.kind == "exponential" and count < 3 else cone.kind
+        if count and count < cone.rows and kind not in ("zero", "nonnegative"):
             raise ValueError("Only whole blocks can be left out.")
-        cones += [cone._replace(rows=count)] if count else []
+        if kind != cone.kind and kept[start]:
+            raise ValueError("Of an exponential block u is left out first.")
+        cones += [cone._replace(kind=kind, rows=count)] if count else []
         start += cone.rows
     P = None if program.P is None else program.P[:, columns][columns]
     A = program.A.tocsr()[np.flatnonzero(kept)].tocsc()[:, columns]

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
+from . import exact
 from .arithmetic import Pair
 from .cones import ConeProduct
 from .lower_bound import lower_bound
@@ -22,6 +23,13 @@ from .upper_bound import upper_bound
 
 def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> Pair | None:
     """The multipliers of a proof that no point is feasible, or None."""
+    zero = ConeProduct(program.cones).zero
+    A_z, b_z = scipy.sparse.csc_array(program.A.tocsr()[zero].T), program.b[zero]
+    found = exact.dependent_columns(A_z, b_z)
+    if found is not None and found.line is not None:
+        steps.append("infeasible: the equations contradict each other, exactly")
+        sign = -1 if exact.inner(b_z.tolist(), found.line) > 0 else 1
+        return exact.pair_of([sign * v for v in found.line]).spread(zero, len(program.b))
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     with np.errstate(all="ignore"):
         value = -float(program.b @ start.y)

@@ -74,6 +74,7 @@ def _clarabel(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]
     settings.verbose = False
     settings.presolve_enable = False
     settings.chordal_decomposition_enable = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-9
     for name, value in options.items():
         setattr(settings, name, value)
     order, scale = _svec(program.cones, upper=True)
