@@ -19,10 +19,12 @@ from .arithmetic import Array, Pair
 from .exact import is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
-from .program import CanonicalProblem, ConicProgram, Refused, canonicalize
+from .program import CanonicalProblem, ConicProgram, canonicalize
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .solve import Start, cached_start, solve
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
+
+NOT_PSD = "the quadratic form is not proven PSD: CVXPY's second-order cones instead"
 
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
@@ -238,10 +240,8 @@ def _convex_program(problem: cp.Problem, quadratic: bool, steps: list[str]) -> C
     canonical = canonicalize(problem, quadratic)
     P = canonical.program.P
     if P is not None and not is_proven_psd(P):
-        steps.append("the quadratic form is not proven PSD: CVXPY's second-order cones instead")
+        steps.append(NOT_PSD)
         canonical = canonicalize(problem, quadratic=False)
-        if canonical.program.P is not None:
-            raise Refused("The quadratic form of the objective is not proven PSD.")
     rows, variables = canonical.program.A.shape
     seconds = time.perf_counter() - began
     steps.append(f"conic program of {variables} variables and {rows} rows, in {seconds:.2g} s")
@@ -299,6 +299,8 @@ def _certificate(
     lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
     upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
     of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
+    if NOT_PSD in steps:
+        of += ", the quadratic objective factored by CVXPY"
     if tolerance:
         of += f" and its constraints met to within {tolerance!r}"
     if infeasible:

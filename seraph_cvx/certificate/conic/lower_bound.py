@@ -17,10 +17,11 @@ in K* if rho <= 1.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -55,8 +56,8 @@ ENOUGH = 2e-7
 ANCHORS = (1e-9, 1e-8, 1e-7)
 """Shifts into the cones, relative to the size of the optimum, one try each."""
 
-DEAD = 1e-5
-"""Blocks smaller than this, relatively, and than their partner in the other cone, may be zero."""
+DEAD = (1e-8, 1e-5)
+"""Blocks smaller than this, relatively, and than their partner in K may be zero; one try each."""
 
 DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 """How far points of first-order methods are moved into the cones, relatively, one try each."""
@@ -242,12 +243,14 @@ def climb(
     best: Proof | None = None
     why, sign = [], 1.0 if side == "lower" else -1.0
     for name, attempt in rungs:
+        began = time.perf_counter()
         found = attempt()
+        seconds = time.perf_counter() - began
         if isinstance(found, str):
             why.append(f"{name}: {found}")
         elif best is None or sign * (found.value - best.value) > 0.0:
             best = found
-            steps.append(f"{side} bound: {name}, {found.value!r}")
+            steps.append(f"{side} bound: {name}, {found.value!r} (conic program), {seconds:.2g} s")
         if best is not None and (
             not is_final or sign * (goal - best.value) <= ENOUGH * max(1.0, abs(goal))
         ):
@@ -275,10 +278,12 @@ def lower_bound(
         ("correction", lambda: _from_start(program, start, whole))
     ]
     if not isinstance(whole, str):
-        alive = _alive(whole[0].cones, start, whole[1])
-        if len(alive) < len(whole[1]):
-            part = _prepare(program, alive, tolerance)
-            rungs.append(("face", lambda: _from_start(program, start, part)))
+        alive = whole[1]
+        for level in DEAD:
+            fewer = _alive(whole[0].cones, start, whole[1], level)
+            if len(fewer) < len(alive):
+                alive = fewer
+                rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
         rungs.append(("anchor", lambda: _anchored(program, whole, goal)))
         rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
     if bounds is not None:
@@ -328,6 +333,13 @@ def _from_start(
     return found
 
 
+def _on_face(
+    program: ConicProgram, start: Start, alive: Array, tolerance: float
+) -> DualProof | str:
+    """Correct the multipliers with zeros outside of the rows that are alive."""
+    return _from_start(program, start, _prepare(program, alive, tolerance))
+
+
 def _anchored(program: ConicProgram, prepared: Prepared, target: float) -> DualProof | str:
     """Solve with c + eps A'e, e inside K*: then y + eps e is inside, at a loss of eps e's."""
     e = np.zeros(len(program.b))
@@ -374,11 +386,11 @@ def _exact_dual(
     return best or "no exact solution near y is inside K*"
 
 
-def _alive(cones: ConeProduct, start: Start, rows: Array) -> Array:
+def _alive(cones: ConeProduct, start: Start, rows: Array, level: float) -> Array:
     """Those of the rows, whose cones are given, in which y is not nearly zero."""
     # In an exponential block y with u = 0 needs v, w >= 0 only: rows of their own.
     y, s, dead = np.abs(start.y[rows]), np.abs(start.s[rows]), np.zeros(len(rows), dtype=bool)
-    small = DEAD * (1.0 + float(y.max(initial=0.0)))
+    small = level * (1.0 + float(y.max(initial=0.0)))
     for group in cones.groups:
         y_size, s_size = (v[group.rows].max(axis=1) for v in (y, s))
         dead[group.rows[(y_size < s_size) & (y_size < small)]] = True

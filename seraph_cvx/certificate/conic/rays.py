@@ -25,11 +25,11 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
     """The multipliers of a proof that no point is feasible, or None."""
     zero = ConeProduct(program.cones).zero
     A_z, b_z = scipy.sparse.csc_array(program.A.tocsr()[zero].T), program.b[zero]
-    found = exact.dependent_columns(A_z, b_z)
-    if found is not None and found.line is not None:
+    relations = exact.dependent_columns(A_z, b_z)
+    if relations is not None and relations.line is not None:
         steps.append("infeasible: the equations contradict each other, exactly")
-        sign = -1 if exact.inner(b_z.tolist(), found.line) > 0 else 1
-        return exact.pair_of([sign * v for v in found.line]).spread(zero, len(program.b))
+        sign = -1 if exact.inner(b_z.tolist(), relations.line) > 0 else 1
+        return exact.pair_of([sign * v for v in relations.line]).spread(zero, len(program.b))
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     with np.errstate(all="ignore"):
         value = -float(program.b @ start.y)

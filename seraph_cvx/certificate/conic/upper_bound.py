@@ -212,7 +212,7 @@ def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
     tight, active = list(cones.zero), list(cones.zero)
     for group in cones.groups:
         s_size, y_size = (np.abs(v[group.rows]).max(axis=1) for v in (start.s, start.y))
-        near = s_size < DEAD * (1.0 + np.abs(program.b[group.rows]).max(axis=1))
+        near = s_size < DEAD[-1] * (1.0 + np.abs(program.b[group.rows]).max(axis=1))
         tight += group.rows[near].ravel().tolist()
         active += group.rows[near & (s_size < y_size)].ravel().tolist()
     b, best = [Fraction(v) for v in program.b.tolist()], None

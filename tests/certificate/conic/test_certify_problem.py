@@ -15,8 +15,11 @@ from seraph_cvx.certificate.conic import certify, certify_problem
 from seraph_cvx.certificate.conic.arithmetic import AccurateMatrix, Pair, dot
 from seraph_cvx.certificate.conic.cones import ConeProduct
 from seraph_cvx.certificate.conic.gram import smallest_eigenvalue
+from seraph_cvx.certificate.conic.lower_bound import lower_bound
 from seraph_cvx.certificate.conic.program import Cone, ConicProgram
+from seraph_cvx.certificate.conic.rays import prove_infeasible
 from seraph_cvx.certificate.conic.solve import Start, solve
+from seraph_cvx.certificate.conic.upper_bound import upper_bound
 
 
 def linear(rng):
@@ -273,3 +276,62 @@ def test_a_program_with_data_that_do_not_fit_is_refused():
     A = scipy.sparse.csc_array(np.eye(2))
     with pytest.raises(ValueError, match="fit together"):
         ConicProgram(A, np.zeros(3), np.zeros(2), None, (Cone("zero", 2),))
+
+
+def test_lower_bounds_on_faces_of_the_dual_cone():
+    x = cp.Variable(3)
+    unused = cp.Variable(2)  # the multipliers of its rows have to be zero
+    constraints = [cp.exp(unused) <= 5, cp.norm(x) <= unused[0] + 9, x[:2] == 1]
+    certificate = certify_problem(cp.Problem(cp.Minimize(cp.sum(cp.exp(x))), constraints))
+    assert certificate.lower <= 2.0 * math.e + math.exp(-10.5)
+    assert certificate.upper >= 2.0 * math.e
+    assert certificate.relative_gap <= 1e-6
+    twice = cp.Variable(2)
+    dependent = cp.Problem(cp.Minimize(cp.abs(twice[0] - twice[1])), [twice[0] - twice[1] == 3])
+    certificate = certify_problem(dependent)
+    assert certificate.lower <= 3.0 <= certificate.upper
+    assert certificate.relative_gap <= 1e-6
+
+
+def test_a_quadratic_form_that_is_not_psd_is_factored_by_cvxpy_and_the_claim_says_so():
+    x = cp.Variable(2)
+    P = cp.psd_wrap(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-16 * 2]]))
+    problem = cp.Problem(cp.Minimize(cp.quad_form(x, P)), [x >= 1])
+    certificate = certify_problem(problem)
+    assert "factored" in certificate.claim
+    assert certificate.lower <= 4.0 + 1e-9
+    assert certificate.relative_gap <= 1e-6
+
+
+def test_complex_variables_are_certified():
+    z = cp.Variable(2, complex=True)
+    problem = cp.Problem(cp.Minimize(cp.norm(z - np.array([3 + 4j, 0]))), [cp.real(z) == 0])
+    certificate = certify_problem(problem)
+    assert certificate.lower <= 3.0 <= certificate.upper
+    assert certificate.relative_gap <= 1e-6
+
+
+def test_starts_of_every_noise_prove_nothing_false_of_random_programs():
+    rng = np.random.default_rng(5)
+    cones = (Cone("zero", 1), Cone("nonnegative", 4), Cone("second_order", 3), Cone("psd", 3))
+    cones += (Cone("exponential", 3), Cone("power", 3, (0.4,)))
+    product = ConeProduct(cones)
+    m, n = product.n_rows, 6
+    for _ in range(12):
+        # x and y inside: the optimum lies between -b'y and c'x, with a gap y's that is known.
+        A = rng.integers(-3, 4, (m, n)).astype(float)
+        x, e = rng.integers(-2, 3, n).astype(float), product.interior()
+        y = e + np.where(np.isin(np.arange(m), product.zero), rng.integers(-2, 3, m), 0.0)
+        program = ConicProgram(scipy.sparse.csc_array(A), A @ x + e, -A.T @ y, None, cones)
+        above, below = float(program.c @ x), -float(program.b @ y)
+        start = solve(program)
+        for noise in (0.0, 1e-12, 1e-8, 1e-4, 1e-1, 10.0):
+            parts = [v * (1 + noise * rng.standard_normal(v.shape)) for v in start[:3]]
+            moved = Start(*parts, "Solved", "CLARABEL" if noise < 1e-3 else "noise")
+            lower = lower_bound(program, moved, None, [])
+            upper = upper_bound(program, moved, 0.0, [])
+            assert lower is None or lower.value <= above
+            assert upper is None or upper.value >= below
+            assert lower is None or upper is None or lower.value <= upper.value
+            assert prove_infeasible(program, moved, []) is None
+        assert lower_bound(program, start, None, []).value >= below - 1e-6 * (1 + abs(below))
