@@ -39,7 +39,7 @@ from ..numerics.rounding import (
     score_slack,
 )
 from ..pairs.pair_set import PairSet
-from .posterior import binary_entropy, posterior_similar
+from .posterior import binary_entropy
 from .soft_labels import SoftLabels
 
 NEARLY_EQUAL = 2.0**-40
@@ -107,9 +107,7 @@ class LabelEnclosure:
         if lower is None:
             return self._given(batch)
         x = (batch.pairs_of(lower) - self.thresholds.above) * self.source.sharpness
-        xp = namespace(x)
-        q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 + LABEL_ERROR)
-        return xp.clip(q, None, 1.0)
+        return _posterior(x, 1.0 + LABEL_ERROR)
 
     def least(self, batch: PairBatch, upper: Array | None) -> Array:
         """Lower bounds on q, given upper bounds on those distances."""
@@ -118,8 +116,7 @@ class LabelEnclosure:
         xp = namespace(upper)
         upper = xp.clip(batch.pairs_of(upper), 0.0, None)
         x = self.thresholds.upper_score(upper) * self.source.sharpness
-        q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
-        return xp.where(x > LARGEST_SCORE, 0.0, q)
+        return xp.where(x > LARGEST_SCORE, 0.0, _posterior(x, 1.0 - LABEL_ERROR))
 
     def on_pairs(self, n: int, first: int, kind: str) -> BoundedPairs | None:
         """What a kernel of a GPU sums; None where it would not know the labels well enough."""
@@ -130,6 +127,14 @@ class LabelEnclosure:
 
     def _given(self, batch: PairBatch) -> Array:
         return batch.pairs_of(np.asarray(self.source.on(batch)))
+
+
+def _posterior(x: Array, factor: float) -> Array:
+    """The posterior factor / (1 + e^x), with x cut off where e^x would overflow."""
+    xp = namespace(x)
+    odds = xp.exp(xp.clip(x, None, LARGEST_SCORE))
+    odds += 1.0
+    return factor / odds
 
 
 def _low_rank_bounds(matrix: FloatArray) -> DistanceBounds | None:

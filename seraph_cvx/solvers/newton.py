@@ -442,13 +442,15 @@ def newton(
             seconds += time.perf_counter() - clock
             if not best.factor.size or certificate.relative_gap < best.relative_gap:
                 best = certificate
-        if best.relative_gap <= tol or search.is_over:
+        is_converged = best.relative_gap <= tol
+        if is_converged or search.is_over:
             break
+        nominal = nominal_gap(objective, best.factor)
+        is_converged = nominal <= 0.5 * tol
+        if is_converged and best.relative_gap - nominal >= tol:
+            break  # the allowance for rounding alone is more than `tol`
         L, search.trusts_estimates = current.L, False
         search.tol *= 0.1
-    is_converged = best.relative_gap <= tol or (
-        not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol
-    )
     status = newton_status(best)
     if not is_converged and search.is_stopped:
         status = STOPPED

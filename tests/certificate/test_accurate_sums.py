@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import array_api_strict
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -52,6 +53,8 @@ def test_no_number_goes_through_more_additions_than_are_counted(count):
     x, true = one_and_dust(count)
     for found, chain in [
         (short_totals([x])[0], totals_chain),
+        (short_totals([x] * 17)[-1], totals_chain),
+        (short_totals([array_api_strict.asarray(x)])[0], totals_chain),
         (short_product(x[None, :], np.ones((count, 1)))[0, 0], product_chain),
     ]:
         assert abs(arb(float(found)) - true) <= gamma(chain(count)) * true
@@ -100,7 +103,7 @@ def test_an_accurate_product_is_off_by_no_more_than_it_says(library, seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("coarse", ["points", "basis"])
+@pytest.mark.parametrize("coarse", ["points", "basis", "high"])
 def test_a_product_in_which_all_cancels_is_off_by_no_more_than_it_says(coarse, seed):
     """One factor has few bits, and all the error is in products with the rest of the other."""
     rng = np.random.default_rng(seed)
@@ -108,17 +111,32 @@ def test_a_product_in_which_all_cancels_is_off_by_no_more_than_it_says(coarse, s
     many *= rng.choice([-1.0, 1.0], 300)
     many -= few * (many @ few) / (few @ few)
     x, t = (few, many) if coarse == "points" else (many, few)
-    found = accurate_product(x[None], np.zeros((1, 300)), t[:, None])
+    parts = [x[None], np.zeros((1, 300))]
+    found = accurate_product(*parts[:: -1 if coarse == "high" else 1], t[:, None])
     assert_within(*found, exact(x) * exact(t).transpose(), 304)
+
+
+@pytest.mark.parametrize("m", [15, 63, 255])
+def test_leading_parts_are_multiplied_without_a_rounding(m):
+    """All products are 1 above multiples of 4: with a bit more, each addition would lose that 1."""
+    X = np.full((8, m), 2.0 ** ((54 - m.bit_length()) // 2) - 3.0)
+    assert_within(*accurate_product(X, np.zeros_like(X), X.T), exact(X) * exact(X.T), m + 4)
+
+
+def test_a_product_may_be_off_by_a_whole_unit():
+    """1 + 2^-26 + 2^-27 + 2^-53, halfway between two doubles."""
+    x, t = np.array([[1.0 + 2.0**-26]]), np.array([[1.0 + 2.0**-27]])
+    assert_within(*accurate_product(x, np.zeros((1, 1)), t), exact(x) * exact(t), 5)
 
 
 def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
     """Of more rows than medians are taken of, and than are multiplied at a time."""
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(5_000, 4)), rng.normal(size=(4, 3))
-    product, sizes = accurate_product(X, np.zeros_like(X), T)
-    assert product.shape == sizes.shape == (5_000, 3)
-    np.testing.assert_allclose(product, X @ T, rtol=0, atol=1e-14)
+    for n in (1_500, 3_000, 5_000):
+        product, sizes = accurate_product(X[:n], np.zeros((n, 4)), T)
+        assert product.shape == sizes.shape == (n, 3)
+        np.testing.assert_allclose(product, X[:n] @ T, rtol=0, atol=1e-14)
     unchanged, _ = accurate_product(X, np.zeros_like(X), np.eye(4)[:, :3])
     np.testing.assert_array_equal(unchanged, X[:, :3])
     X[:, 0] = 0.0

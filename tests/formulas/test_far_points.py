@@ -89,7 +89,8 @@ def test_no_far_value_is_overlooked(seed):
 def test_medians_of_a_long_table_lie_in_its_midst():
     X = np.random.default_rng(0).permutation(100_000)[:, None] / 100_000.0
     assert 0.42 < column_medians(X)[0] < 0.58
-    assert column_medians(X[:1_000])[0] == np.median(X[:1_000])
+    for n in (999, 1_000):
+        assert column_medians(X[:n])[0] == np.median(X[:n])
 
 
 @pytest.mark.parametrize(("n", "m"), [(6, 6), (6, 10), (20, 20), (30, 8)])

@@ -9,13 +9,14 @@ import pytest
 from instances import random_objective
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
+from seraph_cvx.certificate.certify import certify_factor
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.programs import descent_program
 from seraph_cvx.solvers import first_order, gradient_steps
 from seraph_cvx.solvers.first_order import fista, projected_gradient
 from seraph_cvx.solvers.gradient_steps import Iterate
-from seraph_cvx.solvers.newton import FactorSearch, SolverRun, subsampled_objective
+from seraph_cvx.solvers.newton import FactorSearch, SolverRun, newton, subsampled_objective
 
 
 def many_points(n=1300, m=4):
@@ -71,6 +72,20 @@ def test_a_gap_that_only_rounding_keeps_open_is_said_to_be_so():
     assert answer.solver_status in ("gap closed to rounding", "no further progress")
     assert 1e-10 < answer.relative_gap < 1e-6
     assert answer.iterations < 1000
+
+
+def test_a_gap_of_rounding_alone_is_certified_once(monkeypatch):
+    certified = []
+
+    def count(*arguments):
+        certified.append(certify_factor(*arguments))
+        return certified[-1]
+
+    monkeypatch.setattr("seraph_cvx.solvers.newton.certify_factor", count)
+    run = newton(many_points(150, 100), 2.5e-11, 100)
+    assert run.is_converged
+    assert len(certified) == 1
+    assert certified[0].relative_gap > 2.5e-11
 
 
 def test_rounding_is_not_taken_for_a_direction():
