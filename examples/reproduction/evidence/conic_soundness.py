@@ -566,6 +566,32 @@ def quadratic(rng: np.random.Generator) -> Instance | None:
     return Instance(cp.Problem(cp.Minimize(objective)), optimum, optimum)
 
 
+def singular_quadratic(rng: np.random.Generator) -> Instance | None:
+    """A quadratic form of low rank; where rounding made it indefinite, there is no optimum."""
+    n = int(rng.integers(2, 4))
+    B, z = random_doubles(rng, n - 1, n), rng.integers(-3, 4, n).astype(float)
+    if rng.random() < 0.5:
+        B = np.round(B / np.abs(B).max() * 8)
+    P = B.T @ B
+    P = (P + P.T) / 2
+    c = -2 * P @ z
+    exact = fmpq_mat([[fmpq(*float(v).as_integer_ratio()) for v in row] for row in 2 * P])
+    right = fmpq_mat([[fmpq(*float(v).as_integer_ratio())] for v in -c])
+    point = fmpq_mat([[fmpq(int(v))] for v in z])
+    subsets = [rows for k in range(1, n + 1) for rows in combinations(range(n), k)]
+    is_convex = all(fmpq_mat([[exact[i, j] for j in rows] for i in rows]).det() >= 0
+                    for rows in subsets)  # fmt: skip
+    if is_convex and exact * point != right:
+        return None
+    value = -INFINITY
+    if is_convex:
+        half = (right.transpose() * point)[0, 0] / 2
+        value = -Fraction(int(half.p), int(half.q))
+    x = cp.Variable(n)
+    problem = cp.Problem(cp.Minimize(cp.quad_form(x, P) + c @ x))
+    return Instance(problem, value, value) if problem.is_dcp() else None
+
+
 def exponentials(rng: np.random.Generator) -> Instance | None:
     """A sum of e^(x_i) - k_i x_i: sum k_i (1 - log k_i)."""
     n = int(rng.integers(1, 4))
@@ -642,6 +668,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Instance | None]] = {
     "doubles: ball": in_a_ball,
     "doubles: eigenvalue": eigenvalue,
     "doubles: quadratic": quadratic,
+    "doubles: singular quadratic": singular_quadratic,
     "doubles: exponentials": exponentials,
     "doubles: entropy": maximum_entropy,
     "doubles: log-sum-exp": log_sum,
