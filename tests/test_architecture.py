@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "cvxpy": (
         *("penalties", "m_step", "theory", "race", "baselines"),
         *(f"certificate.conic.{file}" for file in ("program", "point", "certify")),
+        "cli.problems",
     ),
     "matplotlib": ("plots",),
     "jinja2": ("display.page",),
@@ -76,9 +77,9 @@ MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
 
 MAY_PRINT = ("cli",)
 
-MAY_CATCH_ALL = ("cli.report", "cli.exercises", "estimators.saving")
-"""The command answers every error in words, and checks the code of students; files of models come
-from whomever."""
+MAY_CATCH_ALL = ("cli.report", "cli.exercises", "cli.problems", "estimators.saving")
+"""The command answers every error in words, checks the code of students and runs files of users;
+files of models come from whomever."""
 
 
 FILES = {

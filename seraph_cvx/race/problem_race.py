@@ -153,9 +153,9 @@ def _measured(certificate: ProblemCertificate, report: PointReport | None) -> di
     if report is None:
         return {}
     found: dict[str, Any] = {}
-    ends = [end for _, end in report.violations]
-    if not any(isinstance(end, str) for end in ends):
-        found["violation"] = max((high for _, high in ends), default=0.0)
+    known = [end[1] for _, end in report.violations if not isinstance(end, str)]
+    if len(known) == len(report.violations):
+        found["violation"] = max(known, default=0.0)
     if not isinstance(report.objective, str):
         low, high = report.objective
         found["value"] = 0.5 * low + 0.5 * high

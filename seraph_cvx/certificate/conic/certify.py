@@ -64,7 +64,7 @@ class ProblemCertificate:
 
     @property
     def relative_gap(self) -> float:
-        """(upper - lower) / max(1, |upper|, |lower|), rounded up; infinite where one is missing."""
+        """The gap relative to max(1, |upper|, |lower|), rounded up; infinite if one is missing."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return 0.0 if self.infeasible or self.unbounded else math.inf
         gap = self.upper - self.lower
@@ -161,6 +161,7 @@ class Evidence:
 
 def certify_problem(
     problem: cp.Problem,
+    objective: Any = None,
     *,
     tolerance: float | None = None,
     bounds: Mapping[cp.Variable, ArrayLike] | None = None,
@@ -174,6 +175,8 @@ def certify_problem(
     ----------
     problem : cvxpy.Problem
         A DCP problem with continuous variables; its parameters have values.
+    objective : optional
+        Not used: calls that name the M-step which a problem was made from go on to work.
     tolerance : float, optional
         Certify the problem in which every equation may be off by this much, and every slack s
         needs only s + tolerance * e in its cone, e = 1, (1, 0, ..., 0), the identity,

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...numerics.checks import FloatArray
-from .point import NotEnclosed, evaluate
-from .point import _violation as violation
+from .point import NotEnclosed, evaluate, violation
 
 TRIES = 300
 UNITS = 2.0**-6
@@ -31,6 +30,7 @@ ATTRIBUTES: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 Values = tuple[FloatArray, ...]
+Ends = tuple[Values, Values]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Chord:
     """
 
     names: tuple[str, ...]
-    ends: tuple[Values, Values]
+    ends: Ends
     words: str
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ def refute_function(expression: Any, sign: float, constraints: Sequence[Any] = (
     """A chord on which sign * expression is not convex, at feasible points if some are found."""
     variables = expression.variables()
 
-    def judged(ends: tuple[Values, Values]) -> str:
+    def judged(ends: Ends) -> str:
         x, y, middle = (_enclosed(expression, variables, end) for end in (*ends, _middle(*ends)))
         mean = 0.5 * (sign * x).max() + 0.5 * (sign * y).max()
         if not (sign * middle).min() > mean:
@@ -80,7 +80,7 @@ def refute_function(expression: Any, sign: float, constraints: Sequence[Any] = (
         if all(map(np.isfinite, values)) and excess(*values) > 1e-6:
             found.append((_feasible(constraints, variables, ends), excess(*values), ends))
     for feasible, _, ends in sorted(found, key=lambda entry: entry[:2], reverse=True)[:5]:
-        words = _words(lambda ends=ends: judged(ends))
+        words = _words(judged, ends)
         if words:
             where = "" if feasible or not constraints else " (points that are not all feasible)"
             kind = "convex" if sign > 0.0 else "concave"
@@ -92,31 +92,31 @@ def refute_set(constraint: Any) -> Chord | None:
     """A chord between points that satisfy a constraint, whose midpoint does not."""
     variables = constraint.variables()
 
-    def judged(ends: tuple[Values, Values]) -> str:
+    def judged(ends: Ends) -> str:
         x, y, middle = (_violated(constraint, variables, end) for end in (*ends, _middle(*ends)))
         if x[1] > 0.0 or y[1] > 0.0 or not middle[0] > 0.0:
             return ""
         return f"both ends satisfy it, the midpoint violates it by {middle[0]:.6g}"
 
     for ends in _pairs(variables):
-        words = _words(lambda ends=ends: judged(ends))
+        words = _words(judged, ends)
         if words:
             return _chord(variables, ends, f"not a convex set: {words}")
     return None
 
 
-def _chord(variables: Sequence[Any], ends: tuple[Values, Values], words: str) -> Chord:
+def _chord(variables: Sequence[Any], ends: Ends, words: str) -> Chord:
     return Chord(tuple(variable.name() for variable in variables), ends, words)
 
 
-def _words(judge: Callable[[], str]) -> str:
+def _words(judge: Callable[[Ends], str], ends: Ends) -> str:
     try:
-        return judge()
+        return judge(ends)
     except NotEnclosed:
         return ""
 
 
-def _pairs(variables: Sequence[Any]) -> Iterator[tuple[Values, Values]]:
+def _pairs(variables: Sequence[Any]) -> Iterator[Ends]:
     """Pairs of points of all sizes that have the variables' attributes; none if one is unknown."""
     rng = np.random.default_rng(0)
     wanted = [[name for name, value in v.attributes.items() if _is_set(value)] for v in variables]
@@ -178,9 +178,7 @@ def _violated(constraint: Any, variables: Sequence[Any], values: Values) -> tupl
         return violation(constraint, {})
 
 
-def _feasible(
-    constraints: Sequence[Any], variables: Sequence[Any], ends: tuple[Values, Values]
-) -> bool:
+def _feasible(constraints: Sequence[Any], variables: Sequence[Any], ends: Ends) -> bool:
     """Whether both ends satisfy the constraints; not where these have other variables."""
     known = {variable.id for variable in variables}
     if any(variable.id not in known for c in constraints for variable in c.variables()):

@@ -99,7 +99,7 @@ def judge_point(problem: cp.Problem) -> PointReport | None:
     if any(variable.value is None for variable in problem.variables()):
         return None
     known: dict[int, Ball] = {}
-    judged = [(str(c), _judged(partial(_violation, c, known))) for c in problem.constraints]
+    judged = [(str(c), _judged(partial(violation, c, known))) for c in problem.constraints]
     for variable in problem.variables():
         for kind, holds in ATTRIBUTES.items():
             if variable.attributes[kind]:
@@ -131,7 +131,7 @@ def _worst(ball: Ball) -> Interval:
     return float(np.max(ball.low, initial=0.0)), float(np.max(ball.high, initial=0.0))
 
 
-def _violation(constraint: Any, known: dict[int, Ball]) -> Interval:
+def violation(constraint: Any, known: dict[int, Ball]) -> Interval:
     """By how much a constraint is violated, in its worst entry."""
     kind = type(constraint).__name__
     arguments = [evaluate(arg, known) for arg in constraint.args]
