@@ -22,7 +22,7 @@ from typing import Any
 
 flint: Any = import_module("flint") if find_spec("flint") else None
 PRECISION, HALVINGS = 512, 110  # bits of a ball; a point of two doubles has no smaller distance
-FEW_EQUATIONS, MOST_EQUATIONS, LARGEST_FILE = 40, 1_500, 1 << 26  # exact; in balls; characters
+FEW_EQUATIONS, LARGEST, LARGEST_FILE = 40, 10**7, 1 << 26  # solved exactly; n * rows; characters
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 KINDS = ("zero", "nonnegative", "second_order", "psd", "exponential")
 Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
@@ -98,8 +98,9 @@ class Program:
     def __init__(self, content: dict[str, Any]) -> None:
         data, given = content["program"], content["variable_bounds"]
         self.n, self.k = len(data["c"]), len(data["b"])
-        if [data["variables"], data["rows"], data["scale"]] != [self.n, self.k, 1]:
-            raise ValueError("other numbers of variables and rows than announced, or a scale")
+        announced = [data["variables"], data["rows"], data["scale"]]
+        if announced != [self.n, self.k, 1] or self.n * self.k > LARGEST:
+            raise ValueError("not as many variables and rows as announced, or too many to check")
         self.A = _sparse(data["A"], self.k, self.n)
         self.b, self.c = _numbers(data["b"], self.k), _numbers(data["c"], self.n)
         self.P = [] if data["P"] is None else _sparse(data["P"], self.n, self.n)
@@ -142,9 +143,8 @@ class Program:
         x = _numbers(given["x"], self.n)
         slack = [b[i] - _dot(row, x) for i, row in enumerate(self.A)]
         equalities = {i for cone in self.cones if cone.kind == "zero" for i in cone.rows}
-        sizes = [max([abs(v * x[j]) for j, v in row.items()], default=0) for row in self.A]
-        touched = {i for i, value in enumerate(slack) if abs(value) * 2**90 <= sizes[i]}
         within = tolerance > 0 and all(abs(slack[i]) <= tolerance for i in equalities)
+        touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= _dot(a, a)}
         attempts = [set()] if within else [equalities | touched, equalities]
         rounded = [int(int(flint.fmpq(v).p).bit_length() > 53) for v in x]  # not one double
         for exact, weights in product(attempts, (rounded, self.n * [1])):
@@ -223,7 +223,7 @@ def _moved(equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any
     if all(_dot(row, point) == value for row, value in equations):
         return point
     free = sorted({t for row, _ in equations for t in row if weights[t] != 0})
-    if not free or len(equations) > MOST_EQUATIONS:
+    if not free:
         return None
     table = [[*(row.get(t, 0) for t in free), value - _dot(row, point)] for row, value in equations]
     for _ in range(2):
@@ -287,7 +287,7 @@ def _sparse(content: dict[str, Any], n_rows: int, n_columns: int) -> list[Row]:
     return rows
 
 
-def _dot(vector: Row | Sequence[Any], x: Sequence[Any]) -> Any:
+def _dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
     places = vector.items() if isinstance(vector, dict) else enumerate(vector)
     return sum((value * x[j] for j, value in places), flint.fmpq(0))
 

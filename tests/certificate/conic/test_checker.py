@@ -755,6 +755,13 @@ def test_a_huge_size_is_rejected_at_once(check):
         assert not check(changed(ALL["exact: psd of rank one"], keys, 10**15)).valid
 
 
+def test_a_program_too_large_for_the_checker_says_so(check):
+    n = 4_000
+    cones = [["nonnegative", n]]
+    content = certificate([], n * [0], n * [1], cones, y=n * [1], x=n * [0], lower=0, upper=0)
+    assert "too many" in check(content).reasons[0]
+
+
 def test_the_precision_of_others_is_left_as_it_was(check):
     with flint.ctx.workprec(77):
         check(ALL["enclosed: exponential"])
