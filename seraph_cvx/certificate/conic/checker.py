@@ -116,7 +116,8 @@ class Program:
 
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
-        y, fixed = _numbers(given["y"], self.k), set(given.get("zero_rows") or ())
+        y = _numbers(given["y"], self.k)
+        fixed = set(given.get("zero_rows", [i for i in range(self.k) if y[i] == 0]))
         if not all(0 <= i < self.k and y[i] == 0 for i in fixed):
             raise ValueError("zero_rows names a row that does not exist, or is not zero")
         h = _numbers(given["h"] or self.n * ["0x0p+0"], self.n) if P else []
@@ -146,9 +147,8 @@ class Program:
         within = tolerance > 0 and all(abs(slack[i]) <= tolerance for i in equalities)
         touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= _dot(a, a)}
         attempts = [set()] if within else [equalities | touched, equalities]
-        rounded = [int(int(flint.fmpq(v).p).bit_length() > 53) for v in x]  # not one double
-        for exact, weights in product(attempts, (rounded, self.n * [1])):
-            near = _moved([(self.A[i], b[i]) for i in exact] + still, x, weights)
+        for exact in attempts:
+            near = _moved([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1])
             if near is not None:
                 slack = [0 if i in exact else b[i] - _dot(self.A[i], near) for i in range(self.k)]
                 for i, sign in (entry for cone in self.cones for entry in cone.e.items()):
@@ -222,19 +222,19 @@ def _moved(equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any
     """The point if it solves the equations, else a solution near it in balls, else None."""
     if all(_dot(row, point) == value for row, value in equations):
         return point
-    free = sorted({t for row, _ in equations for t in row if weights[t] != 0})
-    if not free:
-        return None
-    table = [[*(row.get(t, 0) for t in free), value - _dot(row, point)] for row, value in equations]
-    for _ in range(2):
-        matrix = flint.fmpq_mat if len(table) <= FEW_EQUATIONS else flint.arb_mat
-        E = matrix([[row[i] * weights[t] for i, t in enumerate(free)] for row in table])
-        with suppress(ZeroDivisionError):  # of equations that may be dependent
-            d = (E * E.transpose()).solve(matrix([row[-1:] for row in table]))
-            steps = dict(zip(free, (E.transpose() * d).entries(), strict=True))
-            return [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
-        reduced, rank = flint.fmpq_mat(table).rref()  # if it says 0 = 1, E stays singular
-        table = reduced.table()[:rank]
+    few = len(equations) <= FEW_EQUATIONS
+    matrix = flint.fmpq_mat if few else flint.arb_mat
+    for bits in (54, 0) if few else (0,):  # at first, what is one double stays as it is
+        free = [t for t, v in enumerate(point) if weights[t] and int(v.p).bit_length() >= bits]
+        table = [[row.get(t, 0) for t in free] + [r - _dot(row, point)] for row, r in equations]
+        for _ in range(2 if free else 0):
+            E = matrix([[row[i] * weights[t] for i, t in enumerate(free)] for row in table])
+            with suppress(ZeroDivisionError):  # of equations that may be dependent
+                d = (E * E.transpose()).solve(matrix([row[-1:] for row in table]))
+                steps = dict(zip(free, (E.transpose() * d).entries(), strict=True))
+                return [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
+            reduced, rank = flint.fmpq_mat(table).rref()  # if it says 0 = 1, E stays singular
+            table = reduced.table()[:rank]
     return None
 
 

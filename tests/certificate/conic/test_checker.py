@@ -168,6 +168,13 @@ EXACT = {
             lower=0.75, upper=0.75,
         ),
     ),
+    "tolerance of an equality with a negative multiplier": (
+        0.75,
+        certificate(
+            [[1]], [1], [1], [["zero", 1]], y=[-1], x=[0.75], tolerance=0.25,
+            lower=0.75, upper=0.75,
+        ),
+    ),
     "tolerance of a second-order cone": (
         0.75,
         certificate(
@@ -310,6 +317,22 @@ ENCLOSED = {
             y=12 * [0], zero_rows=list(range(12)), x=[4, 9, 3, 2, Fraction(1, 3)], lower=0, upper=0,
         ),
     ),
+    "more equations than are solved exactly": (
+        15.0,
+        certificate(
+            [[3 * (i % 45 == j) * (-1) ** (i // 45) for j in range(45)] for i in range(90)],
+            45 * [1] + 45 * [-1], 45 * [1], [["zero", 45], ["nonnegative", 45]],
+            y=45 * [-1 / 3] + 45 * [0], zero_rows=list(range(45, 90)), x=45 * [Fraction(1, 3)],
+            lower=below(15), upper=above(15),
+        ),
+    ),
+    "quadratic whose exact bound needs exact multipliers": (
+        -1.0,
+        certificate(
+            [], [], [-1, -1, -2], [], P=[[3, 0, 0], [0, 3, 0], [0, 0, 3]], y=[],
+            h=[1 / 3, 1 / 3, 2 / 3], x=[1 / 3, 1 / 3, 2 / 3], lower=-1, upper=above(-1),
+        ),
+    ),
     "exponential, dual face with thirds": (
         0.0,
         certificate(
@@ -386,6 +409,10 @@ ENCLOSED = {
 """Certificates whose points must be moved, or whose optimum is not a double."""
 
 INFEASIBLE = {
+    "exponential, with a ray on the face u = 0": certificate(
+        [[1, 0], [0, 0], [0, 3], [0, -1]], [0, 0, -1, 0], [0, 0],
+        [["exponential", 3], ["nonnegative", 1]], ray_y=[0, 0, 0.3, 0.8], infeasible=True
+    ),
     "nonnegative": certificate(
         [[-1], [1]], [-1, 0], [1], [["nonnegative", 2]], ray_y=[1, 1], infeasible=True
     ),
@@ -395,7 +422,7 @@ INFEASIBLE = {
     "second_order": certificate(
         [[0], [-1]], [-1, 0], [0], [["second_order", 2]], ray_y=[1, 0], infeasible=True
     ),
-}
+}  # fmt: skip
 
 UNBOUNDED = {
     "nonnegative": certificate(
@@ -456,6 +483,9 @@ def test_a_bound_moved_by_a_billionth_is_rejected(check, name, side, sign):
 
 
 ENDURE = [
+    "exact: tolerance of an equality with a negative multiplier",
+    "enclosed: more equations than are solved exactly",
+    "enclosed: quadratic whose exact bound needs exact multipliers",
     "enclosed: second-order cones on their boundary at a point that is no double",
     "enclosed: linear program on a face that is no double",
     "exact: quadratic",
