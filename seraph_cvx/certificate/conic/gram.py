@@ -19,15 +19,13 @@ import scipy
 
 from ...numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 from .arithmetic import TINY, Array, power_of_two_below
+from .program import MOST_DENSE
 
 # Up to this order matrices are dense; beyond it, sparse where factors are.
 DENSE_ORDER = 1_200
 
-# Matrices of a higher order are not factored densely.
-MOST_DENSE = 7_000
-
 # A sparse proof is tried if it takes no more products than this.
-MOST_PRODUCTS = 4e8
+MOST_PROOF = 4e8
 
 SHIFTS = (2.0**-10, 2.0**-20, 2.0**-30, 2.0**-36, 2.0**-40)
 """Values of e, one try each: no more is needed than that |Sr| is far below its root."""
@@ -123,7 +121,7 @@ def _sparse_factor(M: Any, shift: float) -> float | None:
         return None
     F = scipy.sparse.csc_array(factors.L @ scipy.sparse.diags_array(np.sqrt(pivots)))
     counts = np.diff(F.indptr).astype(np.float64)
-    if float(counts @ counts) > MOST_PRODUCTS:
+    if float(counts @ counts) > MOST_PROOF:
         return None
     order, ones, size = np.argsort(factors.perm_c), np.ones(n), abs(F)
     sizes = size @ (size.T @ ones) + (abs(M) @ ones)[order] + shift
@@ -177,7 +175,9 @@ def approximate_solver(M: Any) -> Solver | None:
             factor = scipy.linalg.cho_factor(scaled)
         except (np.linalg.LinAlgError, ValueError):
             continue
-        return partial(_scaled_solve, scale, partial(scipy.linalg.cho_solve, factor))
+        return partial(
+            _scaled_solve, scale, partial(scipy.linalg.cho_solve, factor, check_finite=False)
+        )
     return None
 
 
@@ -193,7 +193,11 @@ def orthogonal_solver(N: Array) -> Solver | None:
     R = scipy.linalg.qr(N / lengths, mode="r")[0][: N.shape[1]]
     if not np.abs(R.diagonal()).min(initial=1.0) > 1e-14:
         return None
-    return partial(_scaled_solve, 1.0 / lengths, partial(scipy.linalg.cho_solve, (R, False)))
+    return partial(
+        _scaled_solve,
+        1.0 / lengths,
+        partial(scipy.linalg.cho_solve, (R, False), check_finite=False),
+    )
 
 
 def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
@@ -218,7 +222,7 @@ def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # singular: the step is not finite then
                 factors = scipy.linalg.lu_factor(KKT.toarray())
-            inner: Solver = partial(scipy.linalg.lu_solve, factors)
+            inner: Solver = partial(scipy.linalg.lu_solve, factors, check_finite=False)
         else:
             inner = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(KKT)).solve
     except (RuntimeError, ValueError):

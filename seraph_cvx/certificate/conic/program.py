@@ -27,7 +27,8 @@ from cvxpy.utilities.psd_utils import TriangleKind
 
 from .arithmetic import Array
 
-MOST_VARIABLES, MOST_ENTRIES = 30_000, 20_000_000
+# Rows or columns, rows of a dense block, and products in A'A where that is sparse.
+MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
 
 QUADRATURES = ("quantum_rel_entr", "quantum_cond_entr", "OpRelEntrConeQuad", "RelEntrConeQuad")
 
@@ -180,16 +181,24 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     maximize = isinstance(problem.objective, cp.Maximize)
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
-    if max(A.shape) > MOST_VARIABLES or A.nnz > MOST_ENTRIES:
+    cones = _cones(data["dims"])
+    counts = np.diff(scipy.sparse.csr_array(A).indptr).astype(np.float64)
+    if (
+        max(A.shape) > MOST_ROWS
+        or max((cone.rows for cone in cones if cone.kind in ("second_order", "psd")), default=0)
+        > MOST_DENSE
+        or (A.shape[1] > MOST_DENSE and float(counts @ counts) > MOST_PRODUCTS)
+    ):
         raise Refused(
-            f"The conic program has {A.shape[1]} variables, {A.shape[0]} rows and {A.nnz} entries: "
-            f"more than the {MOST_VARIABLES} and {MOST_ENTRIES} for which proofs are tried."
+            f"The conic program, {A.shape[1]} variables, {A.shape[0]} rows and {A.nnz} entries, is "
+            f"too large: at most {MOST_ROWS} of either, {MOST_DENSE} rows in a cone, and sparse "
+            f"beyond {MOST_DENSE} variables."
         )
     if P is not None:
         P = scipy.sparse.csc_array(P)
         P = 0.5 * P + 0.5 * P.T
     conic = ConicProgram(
-        A, data["b"], data["c"], P, _cones(data["dims"]), -offset if maximize else offset, maximize
+        A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
     return CanonicalProblem(problem, conic, chain, inverse_data)
 

@@ -32,8 +32,20 @@ def solve(program: ConicProgram, solver: str = "CLARABEL", **options: Any) -> St
     """Solve a conic program; the status is the solver's own word."""
     began = time.perf_counter()
     run = _clarabel if solver == "CLARABEL" else _scs
-    x, s, y, status = run(program, options)
+    m, n = program.A.shape
+    x, s, y, status = np.full(n, np.nan), np.full(m, np.nan), np.full(m, np.nan), "panicked"
+    with _Panics():
+        x, s, y, status = run(program, options)
     return Start(x, s, y, status, solver, time.perf_counter() - began)
+
+
+class _Panics:
+    """Swallows what Clarabel raises where its own code fails: no Exception, and without a name."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type | None, *others: object) -> bool:
+        return kind is not None and kind.__name__ == "PanicException"
 
 
 def cached_start(problem: Any, program: ConicProgram) -> Start | None:

@@ -132,7 +132,7 @@ class PrimalProver:
         for k in range(CORRECTIONS):
             e = self.residual(point)
             size = float(np.max(e.size[zero], initial=0.0))
-            if not math.isfinite(size):
+            if not np.isfinite(e.size).all():
                 break
             if k:
                 found = self.prove(point, e)

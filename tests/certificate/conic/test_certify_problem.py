@@ -15,11 +15,12 @@ from seraph_cvx.certificate.conic import certify, certify_problem
 from seraph_cvx.certificate.conic.arithmetic import AccurateMatrix, Pair, dot
 from seraph_cvx.certificate.conic.cones import ConeProduct
 from seraph_cvx.certificate.conic.gram import smallest_eigenvalue
-from seraph_cvx.certificate.conic.lower_bound import lower_bound
+from seraph_cvx.certificate.conic.lower_bound import DualProof, DualProver, lower_bound
+from seraph_cvx.certificate.conic.point import judge_point
 from seraph_cvx.certificate.conic.program import Cone, ConicProgram
 from seraph_cvx.certificate.conic.rays import prove_infeasible
 from seraph_cvx.certificate.conic.solve import Start, solve
-from seraph_cvx.certificate.conic.upper_bound import upper_bound
+from seraph_cvx.certificate.conic.upper_bound import PrimalProof, PrimalProver, upper_bound
 
 
 def linear(rng):
@@ -335,3 +336,45 @@ def test_starts_of_every_noise_prove_nothing_false_of_random_programs():
             assert lower is None or upper is None or lower.value <= upper.value
             assert prove_infeasible(program, moved, []) is None
         assert lower_bound(program, start, None, []).value >= below - 1e-6 * (1 + abs(below))
+
+
+def test_a_residual_that_is_not_small_proves_nothing():
+    # minimize x subject to x >= 0: y = 1 - 1e-6 leaves a residual, and 1e-6 is no small part of g.
+    A = scipy.sparse.csc_array([[-1.0], [-1.0]])
+    program = ConicProgram(A, np.zeros(2), np.ones(1), None, (Cone("nonnegative", 2),))
+    prover = DualProver(program)
+    for y, is_proof in (([1.0, 1e-9], True), ([1.0, 1e-6], True), ([1.1, 1e-6], False)):
+        pair = Pair.of(np.array(y))
+        found = prover.prove(pair, None, prover.residual(pair, None))
+        assert isinstance(found, DualProof) == is_proof or y[1] == 1e-9
+        assert isinstance(found, str) or found.value <= 0.0
+
+
+def test_a_point_off_its_equations_is_feasible_only_with_slack():
+    # x_0 + x_1 = 1 and x >= 0: (1e-6, 1) is 1e-6 off, and may move by less than that.
+    A = scipy.sparse.csc_array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    cones = (Cone("zero", 1), Cone("nonnegative", 2))
+    prover = PrimalProver(ConicProgram(A, np.array([1.0, 0.0, 0.0]), np.ones(2), None, cones))
+    assert isinstance(prover.prove(Pair.of(np.array([1e-6, 1.0 - 1e-6]))), PrimalProof)
+    assert isinstance(prover.prove(Pair.of(np.array([1e-9, 1.0 - 1e-6]))), str)
+    found = prover.prove(Pair.of(np.array([0.5, 0.5 - 1e-6])))
+    assert isinstance(found, PrimalProof)
+    assert found.value >= 1.0
+
+
+def test_enclosures_of_long_sums_hold_their_rounding_errors():
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal(5000) * 10.0 ** rng.integers(-8, 8, 5000)
+    exact = sum(map(Fraction, values.tolist()), Fraction(0))
+    x = cp.Variable(5000)
+    x.value = values
+    low, high = judge_point(cp.Problem(cp.Minimize(cp.sum(x)))).objective
+    assert low <= exact <= high
+    assert high - low <= 1e-2
+    matrix = scipy.sparse.csc_array(rng.standard_normal((5000, 1)))
+    y = Pair.of(values).plus(1e-17 * values)
+    found = AccurateMatrix(matrix).transpose_times(y)
+    pairs = zip(matrix.toarray()[:, 0], *y, strict=True)
+    true = sum((Fraction(a) * (Fraction(h) + Fraction(r)) for a, h, r in pairs), Fraction(0))
+    off = abs(true - Fraction(found.high[0]) - Fraction(found.low[0]))
+    assert 0 < off <= Fraction(found.error[0])
