@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
-from ...numerics.rounding import down, up
-from .arithmetic import Array, Pair
+from ...numerics.rounding import UNIT, down, up
+from .arithmetic import TINY, Array, Pair
 from .exact import is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
-from .program import CanonicalProblem, ConicProgram, canonicalize
+from .program import CanonicalProblem, ConicProgram, Refused, canonicalize, subexpressions
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .solve import Start, cached_start, solve
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
 
-NOT_PSD = "the quadratic form is not proven PSD: CVXPY's second-order cones instead"
+LINEAR = ("AddExpression", "NegExpression", "MulExpression", "multiply", "DivExpression", "Sum")
+
+DROPPED = 1e-9
+"""Eigenvalues of the matrix of a quad_form that CVXPY may drop, relative to the largest."""
 
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
@@ -212,7 +216,7 @@ def certify_problem(
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0.0):
         raise ValueError(f"tolerance must be a nonnegative number, not {tolerance!r}.")
     steps: list[str] = []
-    canonical = _convex_program(problem, not bounds, steps)
+    canonical = _convex_program(problem, steps)
     program = canonical.program
     columns = canonical.column_bounds(bounds)
     allowed = float(tolerance or 0.0)
@@ -237,18 +241,48 @@ def certify_problem(
     return _certificate(canonical, evidence, allowed, steps)
 
 
-def _convex_program(problem: cp.Problem, quadratic: bool, steps: list[str]) -> CanonicalProblem:
-    """The conic program, with a quadratic objective only where that is proven to be convex."""
+def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
+    """The conic program of a problem whose quadratic objective, if any, is proven convex."""
     began = time.perf_counter()
-    canonical = canonicalize(problem, quadratic)
+    canonical = canonicalize(problem)
     P = canonical.program.P
     if P is not None and not is_proven_psd(P):
-        steps.append(NOT_PSD)
-        canonical = canonicalize(problem, quadratic=False)
+        raise Refused(
+            "The quadratic form of the objective is not proven PSD: rounding may have made it "
+            "indefinite. Write x'Px with P = F'F as cp.sum_squares(F @ x)."
+        )
+    exact_forms = set(map(id, _quadratic_terms(problem.objective.expr)))
+    for node in subexpressions(problem):
+        is_form = type(node).__name__ == "QuadForm" and id(node) not in exact_forms
+        if is_form and not _is_factored_to_rounding(node.args[1]):
+            raise Refused(
+                "CVXPY factors the matrix P of a quad_form that is no term of the objective, and "
+                "drops its small eigenvalues: write it as cp.sum_squares(F @ x), P = F'F."
+            )
     rows, variables = canonical.program.A.shape
     seconds = time.perf_counter() - began
     steps.append(f"conic program of {variables} variables and {rows} rows, in {seconds:.2g} s")
     return canonical
+
+
+def _quadratic_terms(expression: Any) -> Iterator[Any]:
+    """The quadratic forms that are terms of an objective: their matrices are taken as they are."""
+    if type(expression).__name__ == "QuadForm":
+        yield expression
+    elif type(expression).__name__ in LINEAR:
+        for arg in expression.args:
+            yield from _quadratic_terms(arg)
+
+
+def _is_factored_to_rounding(matrix: Any) -> bool:
+    """Whether CVXPY's factor F of a constant matrix has FF' = P, or -P, to rounding."""
+    value = matrix.value
+    P = np.asarray(value.toarray() if scipy.sparse.issparse(value) else value, dtype=np.float64)
+    if not (is_proven_psd(scipy.sparse.csc_array(P)) or is_proven_psd(scipy.sparse.csc_array(-P))):
+        return False
+    shares = np.abs(np.linalg.eigvalsh(P))
+    shares /= max(float(shares.max(initial=0.0)), TINY)
+    return not np.any((shares > 16.0 * len(P) * UNIT) & (shares < DROPPED))
 
 
 def _prove(
@@ -302,8 +336,6 @@ def _certificate(
     lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
     upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
     of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
-    if NOT_PSD in steps:
-        of += ", the quadratic objective factored by CVXPY"
     if tolerance:
         of += f" and its constraints met to within {tolerance!r}"
     if infeasible:

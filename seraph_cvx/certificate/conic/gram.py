@@ -190,6 +190,8 @@ def orthogonal_solver(N: Array) -> Solver | None:
     lengths = np.sqrt(np.square(N).sum(axis=0))
     if not (np.isfinite(lengths).all() and (lengths > 0.0).all()) or len(N) < N.shape[1]:
         return None
+    if not len(lengths):
+        return np.copy
     R = scipy.linalg.qr(N / lengths, mode="r")[0][: N.shape[1]]
     if not np.abs(R.diagonal()).min(initial=1.0) > 1e-14:
         return None

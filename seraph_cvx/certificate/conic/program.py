@@ -159,15 +159,14 @@ class CanonicalProblem:
         return known
 
 
-def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProblem:
+def canonicalize(problem: cp.Problem) -> CanonicalProblem:
     """The conic program of a problem, or a refusal that names the reason."""
     _refuse(problem)
-    options = {"use_quad_obj": quadratic}
     with warnings.catch_warnings(), _values_put_aside(problem):
         warnings.simplefilter("ignore")
         try:
             chain = _build_solving_chain(
-                problem, _Formatting(), ignore_dpp=True, solver_opts=options
+                problem, _Formatting(), ignore_dpp=True, solver_opts={"use_quad_obj": True}
             )
             data, inverse_data = chain.apply(problem)
         except ParameterError as error:
@@ -175,7 +174,7 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     attributes = data["param_prob"].x.attributes
     if attributes["boolean"] or attributes["integer"]:
         raise Refused("A constraint such as FiniteSet makes variables integer: not certified.")
-    names = {type(node).__name__ for node in _subexpressions(problem)}
+    names = {type(node).__name__ for node in subexpressions(problem)}
     if data["dims"].psd and "perspective" in names:
         raise Refused("A perspective next to PSD cones is not certified: CVXPY scales them.")
     maximize = isinstance(problem.objective, cp.Maximize)
@@ -227,7 +226,10 @@ def _cones(dims: Any) -> tuple[Cone, ...]:
     cones += [Cone("psd", side * (side + 1) // 2) for side in dims.psd]
     cones += [Cone("exponential", 3)] * dims.exp
     cones += [Cone("power", 3, (float(alpha),)) for alpha in dims.p3d]
-    cones += [Cone("power_nd", len(a) + 1, tuple(map(float, a))) for a in dims.pnd]
+    for exponents in dims.pnd:
+        if abs(float(sum(map(Fraction, exponents))) - 1.0) > 1e-12:
+            raise Refused(f"The exponents {list(exponents)} of a power cone do not sum to 1.")
+        cones.append(Cone("power_nd", len(exponents) + 1, tuple(map(float, exponents))))
     return tuple(cones)
 
 
@@ -249,13 +251,13 @@ def _refuse(problem: cp.Problem) -> None:
         )
     if not problem.variables():
         raise Refused("The problem has no variables: there is nothing to certify.")
-    for expression in _subexpressions(problem):
+    for expression in subexpressions(problem):
         reason = _approximation(expression)
         if reason:
             raise Refused(f"{reason} A bound would be of the approximation, not of the problem.")
 
 
-def _subexpressions(problem: cp.Problem) -> Iterator[Any]:
+def subexpressions(problem: cp.Problem) -> Iterator[Any]:
     """Every constraint and every node of the expression trees of a problem, once."""
     stack, seen = [problem.objective, *problem.constraints], set()
     while stack:

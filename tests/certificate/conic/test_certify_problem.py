@@ -229,7 +229,7 @@ def test_products_with_pairs_are_enclosed():
     assert low <= exact <= high
 
 
-@pytest.mark.parametrize("n", [5, 40, 1500])
+@pytest.mark.parametrize("n", [5, 40, pytest.param(1500, marks=pytest.mark.slow)])
 def test_the_smallest_eigenvalue_is_bounded_from_below(n):
     rng = np.random.default_rng(n)
     density = 0.5 if n < 100 else 2.0 / n
@@ -294,13 +294,38 @@ def test_lower_bounds_on_faces_of_the_dual_cone():
     assert certificate.relative_gap <= 1e-6
 
 
-def test_a_quadratic_form_that_is_not_psd_is_factored_by_cvxpy_and_the_claim_says_so():
+INDEFINITE = cp.psd_wrap(np.array([[1.0, 1.0], [1.0, 1.0 - 2e-16]]))
+NEARLY_SINGULAR = np.diag([1.0, 1e-10])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "in_objective", "words"),
+    [
+        (INDEFINITE, True, "is not proven PSD"),
+        (INDEFINITE, False, "drops its small eigenvalues"),
+        (NEARLY_SINGULAR, False, "drops its small eigenvalues"),
+    ],
+)
+def test_a_quadratic_form_that_cvxpy_would_change_is_refused(matrix, in_objective, words):
+    """Its cones had another optimum: -501.5 was certified where it is -495."""
     x = cp.Variable(2)
-    P = cp.psd_wrap(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-16 * 2]]))
-    problem = cp.Problem(cp.Minimize(cp.quad_form(x, P)), [x >= 1])
-    certificate = certify_problem(problem)
-    assert "factored" in certificate.claim
-    assert certificate.lower <= 4.0 + 1e-9
+    form = cp.quad_form(x, matrix)
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [form <= 1])
+    if in_objective:
+        problem = cp.Problem(cp.Minimize(form), [x >= 1])
+    with pytest.raises(ValueError, match=words):
+        certify_problem(problem)
+
+
+@pytest.mark.parametrize("in_objective", [True, False])
+def test_a_singular_or_negative_quadratic_form_is_certified(in_objective):
+    x = cp.Variable(2)
+    form = cp.quad_form(x, -np.ones((2, 2)))
+    problem = cp.Problem(cp.Minimize(x[0] + x[1]), [form >= -4])
+    if in_objective:
+        problem = cp.Problem(cp.Maximize(2.0 * form + x[0]), [x >= 1, x <= 2])
+    certificate = certify_problem(problem, bounds={x: 100.0} if not in_objective else None)
+    assert certificate.lower <= (-7.0 if in_objective else -2.0) <= certificate.upper
     assert certificate.relative_gap <= 1e-6
 
 
@@ -312,6 +337,7 @@ def test_complex_variables_are_certified():
     assert certificate.relative_gap <= 1e-6
 
 
+@pytest.mark.slow
 def test_starts_of_every_noise_prove_nothing_false_of_random_programs():
     rng = np.random.default_rng(5)
     cones = (Cone("zero", 1), Cone("nonnegative", 4), Cone("second_order", 3), Cone("psd", 3))
