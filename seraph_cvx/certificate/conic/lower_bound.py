@@ -269,6 +269,9 @@ def lower_bound(
     tolerance: float = 0.0,
 ) -> DualProof | None:
     """The best lower bound that the rungs of the ladder prove, or None; `steps` says how."""
+    if not start.is_finite:
+        steps.append("lower bound: none, the start holds NaN or infinity")
+        return None
     if target is None and program.P is None and not program.c.any():
         steps.append("lower bound: no objective, 0.0")
         return DualProof(0.0, Pair.of(np.zeros(len(program.b))), None)

@@ -158,6 +158,9 @@ def upper_bound(
     target: float | None = None,
 ) -> PrimalProof | None:
     """The best upper bound that the rungs of the ladder prove, or None; `steps` says how."""
+    if not start.is_finite:
+        steps.append("upper bound: none, the start holds NaN or infinity")
+        return None
     prover = PrimalProver(program, None, tolerance)
     if not tolerance and not prover.gram.floor > 0.0:
         A_z = program.A.tocsr()[prover.zero]

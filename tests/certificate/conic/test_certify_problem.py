@@ -17,7 +17,7 @@ from seraph_cvx.certificate.conic.cones import ConeProduct
 from seraph_cvx.certificate.conic.gram import smallest_eigenvalue
 from seraph_cvx.certificate.conic.lower_bound import DualProof, DualProver, lower_bound
 from seraph_cvx.certificate.conic.point import judge_point
-from seraph_cvx.certificate.conic.program import Cone, ConicProgram
+from seraph_cvx.certificate.conic.program import Cone, ConicProgram, canonicalize
 from seraph_cvx.certificate.conic.rays import prove_infeasible
 from seraph_cvx.certificate.conic.solve import Start, solve
 from seraph_cvx.certificate.conic.upper_bound import PrimalProof, PrimalProver, upper_bound
@@ -404,3 +404,16 @@ def test_enclosures_of_long_sums_hold_their_rounding_errors():
     true = sum((Fraction(a) * (Fraction(h) + Fraction(r)) for a, h, r in pairs), Fraction(0))
     off = abs(true - Fraction(found.high[0]) - Fraction(found.low[0]))
     assert 0 < off <= Fraction(found.error[0])
+
+
+@pytest.mark.parametrize("name", ["x", "s", "y"])
+def test_a_start_with_infinite_entries_proves_nothing(name):
+    x = cp.Variable(2)
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1])
+    program = canonicalize(problem).program
+    start = solve(program)
+    endless = start._replace(**{name: np.full_like(getattr(start, name), np.inf)})
+    steps = []
+    assert lower_bound(program, endless, None, steps) is None
+    assert upper_bound(program, endless, 0.0, steps) is None
+    assert all("NaN or infinity" in step for step in steps)
