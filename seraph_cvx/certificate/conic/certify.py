@@ -33,6 +33,9 @@ DROPPED = 1e-9
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
 
+TIGHT = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-13)
+"""Tolerances for a second start, which Clarabel cannot always reach."""
+
 
 @dataclass(frozen=True, eq=False)
 class ProblemCertificate:
@@ -225,19 +228,23 @@ def certify_problem(
     if start is not None:
         steps.append(f"started from the answer of {start.solver}")
         evidence = _prove(program, start, allowed, columns, steps)
-    for solver in ("CLARABEL", "SCS"):
-        if evidence.gap <= NEAR:
-            break
+
+    def proven_by(solver: str, **options: float) -> Evidence:
         try:
-            start = solve(relaxed(program, allowed), solver)
+            found = solve(relaxed(program, allowed), solver, **options)
         except ValueError as error:
             steps.append(f"{solver} cannot solve it: {error}")
-            continue
-        start = unrelaxed(program, start)
-        steps.append(f"solved with {solver} in {start.seconds:.2g} s: {start.status}")
-        evidence = evidence.with_best_of(_prove(program, start, allowed, columns, steps))
-        if evidence.dual is not None and evidence.primal is not None:
-            break
+            return evidence
+        found = unrelaxed(program, found)
+        steps.append(f"solved with {solver} in {found.seconds:.2g} s: {found.status}")
+        return evidence.with_best_of(_prove(program, found, allowed, columns, steps))
+
+    if evidence.gap > NEAR:
+        evidence = proven_by("CLARABEL")
+    if NEAR < evidence.gap < math.inf and not allowed and columns is None:
+        evidence = proven_by("CLARABEL", **TIGHT)
+    if evidence.gap == math.inf:
+        evidence = proven_by("SCS")
     return _certificate(canonical, evidence, allowed, steps)
 
 

@@ -58,8 +58,8 @@ class Scaled:
 def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     """A proven lower bound on the smallest eigenvalue of N'N + Q; zero where nothing is proven."""
     n = N.shape[1]
-    if not n:
-        return 1.0
+    if not n or (Q is None and N.shape[0] < n):
+        return 0.0 if n else 1.0
     M, error = _gram(N, Q)
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
     for shift in SHIFTS:
@@ -78,7 +78,7 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     n = N.shape[1]
     longest = int(np.diff(N.indptr).max(initial=0))
     trace = float((N.data * N.data).sum()) * (1.0 + gamma(N.nnz + 4)) + TINY
-    if n <= DENSE_ORDER or N.nnz > 0.2 * math.prod(N.shape):
+    if n <= DENSE_ORDER or (n <= MOST_DENSE and N.nnz > 0.2 * math.prod(N.shape)):
         D = N.toarray()
         M = D.T @ D
         longest = D.shape[0]

@@ -56,6 +56,9 @@ ENOUGH = 2e-7
 ANCHORS = (1e-9, 1e-8, 1e-7)
 """Shifts into the cones, relative to the size of the optimum, one try each."""
 
+PARTS = (0.01, 0.1)
+"""How far a start is moved to anchored multipliers, one try each."""
+
 DEAD = (1e-8, 1e-5)
 """Blocks smaller than this, relatively, and than their partner in K may be zero; one try each."""
 
@@ -287,7 +290,7 @@ def lower_bound(
             if len(fewer) < len(alive):
                 alive = fewer
                 rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
-        rungs.append(("anchor", lambda: _anchored(program, whole, goal)))
+        rungs.append(("anchor", lambda: _anchored(program, start, whole, goal)))
         rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
     if bounds is not None:
         paid = "bounds on the variables"
@@ -343,18 +346,30 @@ def _on_face(
     return _from_start(program, start, _prepare(program, alive, tolerance))
 
 
-def _anchored(program: ConicProgram, prepared: Prepared, target: float) -> DualProof | str:
-    """Solve with c + eps A'e, e inside K*: then y + eps e is inside, at a loss of eps e's."""
+def _anchored(
+    program: ConicProgram, start: Start, prepared: Prepared, target: float
+) -> DualProof | str:
+    """Solve with c + eps A'e, e inside K*: then y + eps e is inside, at a loss of eps e's.
+
+    A start that is moved a small part of the way to such multipliers may be inside, too.
+    """
     e = np.zeros(len(program.b))
     e[prepared[1]] = prepared[0].cones.interior()
     proof: DualProof | str = "no solution of the shifted program"
     for share in ANCHORS:
         shift = share * max(1.0, abs(target))
-        found = solve(replace(program, c=program.c + shift * (program.A.T @ e)))
-        if found.is_finite:
-            proof = _from_start(program, found, prepared, shift)
+        moved = solve(replace(program, c=program.c + shift * (program.A.T @ e)))
+        if moved.is_finite:
+            proof = _from_start(program, moved, prepared, shift)
         if not isinstance(proof, str):
             break
+    if isinstance(proof, str):
+        return proof
+    for part in PARTS:
+        near = (1.0 - part) * start.y + part * proof.y.high
+        found = _from_start(program, start._replace(y=near), prepared)
+        if not isinstance(found, str) and found.value > proof.value:
+            return found
     return proof
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 import scipy
-from cvxpy.error import ParameterError
+from cvxpy.error import ParameterError, SolverError
 from cvxpy.reductions.solution import Solution
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
@@ -124,6 +124,9 @@ class _Formatting(CLARABEL):  # type: ignore[misc]
     PSD_TRIANGLE_KIND = TriangleKind.LOWER
     PSD_SQRT2_SCALING = False
 
+    def name(self) -> str:
+        return "SERAPH_CVX"
+
     def is_installed(self) -> bool:
         return True
 
@@ -162,21 +165,25 @@ class CanonicalProblem:
 def canonicalize(problem: cp.Problem) -> CanonicalProblem:
     """The conic program of a problem, or a refusal that names the reason."""
     _refuse(problem)
+    formatting = _Formatting()
     with warnings.catch_warnings(), _values_put_aside(problem):
         warnings.simplefilter("ignore")
         try:
             chain = _build_solving_chain(
-                problem, _Formatting(), ignore_dpp=True, solver_opts={"use_quad_obj": True}
+                problem, formatting, ignore_dpp=True, solver_opts={"use_quad_obj": True}
             )
+            # For the function inside of a perspective CVXPY looks the solver up by this name.
+            chain.solver_context.solver_name = formatting
             data, inverse_data = chain.apply(problem)
         except ParameterError as error:
             raise Refused(f"A parameter has no value: {error}") from None
+        except SolverError as error:
+            names = {type(node).__name__ for node in subexpressions(problem)}
+            nested = "A perspective inside of a perspective has no conic program here."
+            raise Refused(nested if "perspective" in names else str(error)) from None
     attributes = data["param_prob"].x.attributes
     if attributes["boolean"] or attributes["integer"]:
         raise Refused("A constraint such as FiniteSet makes variables integer: not certified.")
-    names = {type(node).__name__ for node in subexpressions(problem)}
-    if data["dims"].psd and "perspective" in names:
-        raise Refused("A perspective next to PSD cones is not certified: CVXPY scales them.")
     maximize = isinstance(problem.objective, cp.Maximize)
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")

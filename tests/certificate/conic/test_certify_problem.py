@@ -417,3 +417,22 @@ def test_a_start_with_infinite_entries_proves_nothing(name):
     assert lower_bound(program, endless, None, steps) is None
     assert upper_bound(program, endless, 0.0, steps) is None
     assert all("NaN or infinity" in step for step in steps)
+
+
+def test_a_perspective_next_to_a_psd_cone_is_certified_and_a_nested_one_refused():
+    """s * lambda_max(X / s) is lambda_max(X), with off-diagonal entries that a scale would move."""
+    X, s = cp.Variable((2, 2), symmetric=True), cp.Variable(nonneg=True)
+    limits = [s <= 3, X - np.array([[1, 2], [2, -1]]) == 0]
+    inner = cp.perspective(cp.lambda_max(X), s)
+    certificate = certify_problem(cp.Problem(cp.Minimize(inner), limits))
+    assert certificate.relative_gap < 1e-6
+    assert certificate.lower <= math.sqrt(5.0) <= certificate.upper
+    t = cp.Variable(nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.perspective(inner, t)), [*limits, s >= 1, t == 1])
+    with pytest.raises(ValueError, match="inside of a perspective"):
+        certify_problem(problem)
+
+
+def test_many_redundant_equations_take_no_memory_of_their_square():
+    rows = scipy.sparse.csc_array(np.ones((3, 50_000)))
+    assert smallest_eigenvalue(rows) == 0.0
