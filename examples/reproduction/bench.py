@@ -35,7 +35,7 @@ def _later(module: str, name: str) -> Callable[..., MeasuredRows]:
 
 
 SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
-    "compile": [m_steps.bench_compilation],
+    "compile": [m_steps.bench_compilation, m_steps.bench_tenth_m_step],
     "answers": [m_steps.bench_answers],
     "overhead": [m_steps.bench_overhead],
     "m-step": [m_steps.bench_first_m_steps],

@@ -31,12 +31,9 @@ from .tables import TableError, check_output, files_by_name, read_table
 if TYPE_CHECKING:
     from ..race.race_table import Race
 
-Suite = Literal["small", "full", "grid", "tiny", "penalties"]
-GRID_TIME_LIMIT, TIME_LIMIT = 120.0, 5.0
-"""Seconds per run on the suite grid, and on the others."""
-
-OWN_TIME_LIMIT = 60.0
-"""Seconds per run on tables of the user's own."""
+Suite = Literal["small", "medium", "large", "full", "grid", "tiny", "penalties"]
+TIME_LIMIT, OWN_TIME_LIMIT = 5.0, 60.0
+"""Seconds per run on a suite that has no limit of its own, and on tables of the user's own."""
 
 ENDINGS = (".npz", ".csv", ".tsv", ".txt")
 
@@ -56,15 +53,16 @@ def compare(
     ),
     suite: Suite = option(
         "small",
-        "small: 16 instances, minutes. full: the library of 40 instances from easy to "
+        "small: 16 instances, minutes. medium: 8 of 100 to 200 points, hours. large: 4 of 400 "
+        "points or 256 features, hours. full: the library of 40 instances from easy to "
         "nasty. penalties: 14 instances, one for each penalty on two data sets. grid: data "
         "sets of 100 points, hours. tiny: a trial.",
     ),
-    instances: Path | None = option(
+    instances: str | None = option(
         None,
-        "A folder of your own tables to race on instead of a suite: .npz files with "
-        "arrays X and y, or CSV files.",
-        metavar="FOLDER",
+        "Instead of a suite: comma-separated names of instances, or a folder of your own tables, "
+        ".npz files with arrays X and y, or CSV files.",
+        metavar="NAMES|FOLDER",
     ),
     label: str = option("y", "The label column of CSV files.", metavar="COLUMN"),
     solvers: str | None = option(
@@ -74,8 +72,12 @@ def compare(
     ),
     tol: str = option("1e-3,1e-5,1e-7", "Comma-separated tolerances to ask for."),
     time_limit: float | None = option(
-        None, "Seconds per run. By default 120 (grid), 60 (your own) or 5 (others).", min=0.1
+        None,
+        "Seconds per run. By default 10 (small), 60 (medium, and your own), 300 (large), 120 "
+        "(grid) or 5 (others).",
+        min=0.1,
     ),
+    repeats: int = option(1, "How often each run is made; each round in a random order.", min=1),
     memory_limit: float = option(4.0, "GiB of memory a run may take.", min=0.2),
     out: Path = option("race", "Where the rows, tables and pictures go.", metavar="DIR"),
     resume: bool = option(False, "Continue the race in DIR.", "--resume"),
@@ -111,14 +113,12 @@ def compare(
             return
         if solvers is not None and "=" in solvers:
             sys.path.insert(0, "")  # module:function is looked for in the working directory
-        own = None if instances is None else read_instances(instances, label)
-        seconds = GRID_TIME_LIMIT if suite == "grid" else TIME_LIMIT
-        seconds = seconds if own is None else OWN_TIME_LIMIT
+        given, seconds = _chosen_instances(suite, instances, label)
         out.mkdir(parents=True, exist_ok=True)
         with progress_bar() as progress, on_cluster(scheduler):
             kept.append(f"the rows so far are in {rows}; --resume continues from there")
             race = compare_solvers(
-                suite if own is None else own,
+                given,
                 names,
                 tols=_numbers(tol),
                 time_limit=seconds if time_limit is None else time_limit,
@@ -127,8 +127,21 @@ def compare(
                 resume=resume,
                 callback=_listener(progress),
                 n_jobs=n_jobs,
+                repeats=repeats,
             )
         _write_report(out, race, svg, "race.jsonl, ")
+
+
+def _chosen_instances(suite: str, instances: str | None, label: str) -> tuple[Any, float]:
+    """What is raced on, and the seconds that a run has by default."""
+    from ..race.suite import TIME_LIMITS, is_instance_name
+
+    if instances is None:
+        return suite, TIME_LIMITS.get(suite, TIME_LIMIT)
+    names = [name.strip() for name in instances.split(",")]
+    if all(map(is_instance_name, names)):
+        return names, OWN_TIME_LIMIT
+    return read_instances(Path(instances), label), OWN_TIME_LIMIT
 
 
 def _numbers(text: str) -> list[float]:
@@ -236,7 +249,9 @@ def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
 
 
 def _document(race: Race) -> str:
-    """Write the Markdown report: what raced, the summary, the instances."""
+    """Write the Markdown report: what raced, the summary, the times, the instances."""
+    from ..race.statistics import entrant_table, load_of, ratio_table, time_table, tolerances
+
     versions = {name: number for start in race.races for name, number in start["versions"].items()}
     rows = [
         {
@@ -250,8 +265,23 @@ def _document(race: Race) -> str:
         for name, reference in race.references.items()
     ]
     instances = ResultTable("The instances, and their optimal values as certified", rows)
-    tables = {"summary": race.summary().to_markdown(), "instances": instances.to_markdown()}
-    return written("race", races=race.races, versions=versions, **tables) + "\n\n"
+    tables = [race.summary(), entrant_table(race)]
+    for tol in tolerances(race):
+        tables += [time_table(race, tol), time_table(race, tol, merged=True)]
+        tables.append(ratio_table(race, tol))
+    written_tables = [table.to_markdown() for table in tables if table.rows]
+    facts = {"repeats": max(row["repeat"] for row in race.rows), "load": load_of(race)}
+    return (
+        written(
+            "race",
+            races=race.races,
+            versions=versions,
+            tables=written_tables,
+            instances=instances.to_markdown(),
+            **facts,
+        )
+        + "\n\n"
+    )
 
 
 # Instances for other programs

@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 from joblib import wrap_non_picklable_objects
 
 from ..model.m_step_objective import MStepObjective
@@ -36,8 +37,9 @@ class Attempt:
     claims : bool
         Whether that status claims that the tolerance was reached.
     iterations : int
-    compile_seconds, solve_seconds : float
-        Stating and canonicalizing the problem, and inside the solver; None is the rest of its time.
+    compile_seconds, solve_seconds, certify_seconds : float
+        Stating and canonicalizing the problem, or setting it up; inside the solver, where None is
+        the rest of its time; and in certificates by which it decides whether to go on.
     dimacs : list of six floats, optional
         See `dimacs.py`.
     """
@@ -48,6 +50,7 @@ class Attempt:
     iterations: int = 0
     compile_seconds: float = 0.0
     solve_seconds: float | None = None
+    certify_seconds: float = 0.0
     dimacs: Sequence[float] | None = None
 
 
@@ -87,18 +90,17 @@ class Entrant:
         """The name and formulation, as in ``SCS/dual``, or the name alone."""
         return f"{self.solver}/{self.formulation}" if self.formulation else self.solver
 
-    def load(self) -> Callable[..., Any]:
+    def load(self) -> Callable[..., Attempt]:
         """Import the function that solves."""
-        module, _, name = self.function.partition(":")
-        function: Callable[..., Any] = getattr(import_module(module), name)
-        return function
+        return load_function(self.function)
 
     def solve(self, objective: MStepObjective, tol: float, time_limit: float) -> Attempt:
         """Call the function that solves, with all its arguments."""
-        answer = self.load()(objective, tol, time_limit, *self.extra, **dict(self.options))
-        if not isinstance(answer, Attempt):
-            raise TypeError(f"{self.function} returned {type(answer).__name__}, not an Attempt")
-        return answer
+        return self.load()(objective, tol, time_limit, *self.extra, **dict(self.options))
+
+    def tuned(self, **options: Any) -> Entrant:
+        """The same solver with documented options that help it here, called "-tuned"."""
+        return replace(self, solver=f"{self.solver}-tuned", options=tuple(options.items()))
 
     def with_options(self, options: Mapping[str, Any]) -> Entrant:
         """The same solver with its own options, which become part of its name.
@@ -117,10 +119,10 @@ def _as_in_a_call(options: Mapping[str, Any]) -> str:
 
 
 def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None = None) -> Entrant:
-    """Make an entrant of a function that takes an M-step and returns a matrix or an Attempt.
+    """Make an entrant of a function that :func:`call_own` can call.
 
-    If it has parameters `tol` or `time_limit`, they are passed. It may be defined anywhere, also
-    in a script or notebook: it is sent to the process of its run by value.
+    It may be defined anywhere, also in a script or notebook: it is sent to the process of its run
+    by value.
     """
     name = getattr(function, "__name__", "") or type(function).__name__
     if not name.isidentifier():
@@ -129,11 +131,8 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
             "valid one: define it with def."
         )
     given = dict(options or {})
-    parameters = inspect.signature(function).parameters
-    wanted = [word for word in ("tol", "time_limit") if word in parameters and word not in given]
     try:
-        by_value = wrap_non_picklable_objects((function, given), keep_wrapper=False)
-        content = pickle.dumps((by_value, wanted))
+        content = pickle.dumps(wrap_non_picklable_objects((function, given), keep_wrapper=False))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{name} cannot be sent to a separate process ({error}): create what it needs "
@@ -142,17 +141,49 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
     label = f"{name}({_as_in_a_call(given)})" if given else name
     module = getattr(function, "__module__", None) or "__main__"
     preload = module if module != "__main__" and find_spec(module) is not None else ""
-    return Entrant(label, "", f"{__name__}:solve_own", (content,), package=preload)
+    return Entrant(label, "", f"{__name__}:solve_pickled", (content,), package=preload)
 
 
-def solve_own(objective: MStepObjective, tol: float, time_limit: float, content: bytes) -> Attempt:
-    """Call a function that :func:`own_entrant` packed.
+def solve_pickled(
+    objective: MStepObjective, tol: float, time_limit: float, content: bytes
+) -> Attempt:
+    """Call a function that :func:`own_entrant` packed."""
+    function, given = pickle.loads(content)
+    return call_own(function, objective, tol, time_limit, given)
 
-    A bare matrix is a claim to have reached the tolerance if the function was given it.
+
+def solve_imported(
+    objective: MStepObjective, tol: float, time_limit: float, where: str, /, **options: Any
+) -> Attempt:
+    """Call a function of the user's own that is imported: ``module:function``."""
+    return call_own(load_function(where), objective, tol, time_limit, options)
+
+
+def call_own(
+    function: Callable[..., Any],
+    objective: MStepObjective,
+    tol: float,
+    time_limit: float,
+    options: Mapping[str, Any],
+) -> Attempt:
+    """Call a function of the user's own, which gets `tol` and `time_limit` if it has these names.
+
+    It returns a matrix, (matrix, claims) or an Attempt. A bare matrix is a claim to have reached
+    the tolerance if the function was given it.
     """
-    (function, given), wanted = pickle.loads(content)
+    parameters = inspect.signature(function).parameters
     limits = {"tol": tol, "time_limit": time_limit}
-    answer = function(objective, **given, **{name: limits[name] for name in wanted})
+    wanted = [name for name in limits if name in parameters and name not in options]
+    answer = function(objective, **options, **{name: limits[name] for name in wanted})
     if isinstance(answer, Attempt):
         return answer
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], bool | np.bool_):
+        return Attempt(answer[0], "returned", claims=bool(answer[1]))
     return Attempt(answer, "returned", claims="tol" in wanted)
+
+
+def load_function(where: str) -> Callable[..., Any]:
+    """Import a function: ``module:function``."""
+    module, _, name = where.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function

@@ -60,7 +60,7 @@ def conic(
         int(problem.solver_stats.num_iters or 0),
         time.perf_counter() - clock - solved,
         solved,
-        dimacs_errors(data, answer, solver),
+        dimacs=dimacs_errors(data, answer, solver),
     )
 
 

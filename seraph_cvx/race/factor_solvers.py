@@ -63,11 +63,11 @@ def on_factor(
     """
     clock = time.perf_counter()
     require_plain(objective)
-    method = _nonlinear if name in NONLINEAR else _fixed_rank if name == "pymanopt" else _scipy
     program, Z = objective.whitened_program, objective.basis.matrix
+    iterations, compiling, certifying = 0, time.perf_counter() - clock, 0.0
+    method = _nonlinear if name in NONLINEAR else _fixed_rank if name == "pymanopt" else _scipy
     most = min(largest_rank or Z.shape[1], Z.shape[1])
     L: FloatArray | None = first_factor(program, min(rank, most))
-    iterations, compiling = 0, 0.0
     while L is not None:
         run = method(name, Descent(objective, L, tol, clock + time_limit), options)
         iterations, compiling = iterations + run.iterations, compiling + run.compile_seconds
@@ -75,10 +75,13 @@ def on_factor(
         factor = Z @ found
         metric, is_late = factor @ factor.T, time.perf_counter() - clock >= time_limit
         may_grow = found.shape[1] < most and not is_late and np.all(np.isfinite(found))
-        if may_grow and certify(objective, metric).relative_gap > tol:
-            L = with_more_columns(program.at(found), tol, most)
+        if may_grow:
+            began = time.perf_counter()
+            gap = certify(objective, metric).relative_gap
+            certifying += time.perf_counter() - began
+            L = with_more_columns(program.at(found), tol, most) if gap > tol else None
     word = f"{run.word} (rank {found.shape[1]} of {Z.shape[1]})"
-    return Attempt(metric, word, run.claims, iterations, compiling)
+    return Attempt(metric, word, run.claims, iterations, compiling, certify_seconds=certifying)
 
 
 def first_factor(program: PairProgram, rank: int) -> FloatArray:

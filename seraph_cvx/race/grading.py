@@ -14,6 +14,7 @@ projected and its value computed.
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from importlib.util import find_spec
@@ -44,21 +45,26 @@ def attempt_once(
     objective = objective_of(instance)
     warnings.simplefilter("ignore")  # in a separate process; the row has the result
     entrant.load()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     clock = time.perf_counter()
     try:
         attempt = entrant.solve(objective, tol, time_limit)
     except NotForThisProblem as refusal:
         return {"outcome": "not for this problem", "detail": str(refusal)}
-    total, compiling = time.perf_counter() - clock, float(attempt.compile_seconds)
-    inside, errors = attempt.solve_seconds, np.asarray(attempt.dimacs, dtype=np.float64)
+    elapsed, inside = time.perf_counter() - clock, attempt.solve_seconds
+    others = float(attempt.compile_seconds), float(attempt.certify_seconds)
+    inside = max(0.0, elapsed - sum(others)) if inside is None else float(inside)
+    errors = np.asarray(attempt.dimacs, dtype=np.float64)
     return {
         "matrix": None if attempt.matrix is None else np.array(attempt.matrix, dtype=np.float64),
         "said": str(attempt.word),
         "claims": bool(attempt.claims),
         "iterations": int(attempt.iterations),
-        "compile_seconds": compiling,
-        "solve_seconds": total - compiling if inside is None else float(inside),
-        "total_seconds": total,
+        "compile_seconds": others[0],
+        "solve_seconds": inside,
+        "certify_seconds": others[1],
+        "total_seconds": inside + sum(others),
+        "load": load,
         "dimacs": errors.tolist() if np.all(np.isfinite(errors)) else None,  # NaN where none
     }
 
@@ -74,6 +80,7 @@ def grade(objective: MStepObjective, lower: float, outcome: Outcome) -> dict[str
         return row
     if raw is None:
         return row | {"detail": "no matrix came back"}
+    clock = time.perf_counter()
     with one_blas_thread():
         graded = grade_matrix(objective, raw)
     if graded is None:
@@ -89,6 +96,7 @@ def grade(objective: MStepObjective, lower: float, outcome: Outcome) -> dict[str
         "proved_gap": certificate.relative_gap,
         "psd_violation": graded.psd_violation,
         "value": value,
+        "grade_seconds": time.perf_counter() - clock,
     }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import random
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
@@ -16,6 +17,7 @@ from uuid import uuid4
 from joblib import delayed
 
 from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import check_count
 from ..processes.isolation import Outcome, memory_limit_obstacle
 from ..processes.workers import (
     ONE_THREAD,
@@ -27,9 +29,9 @@ from ..processes.workers import (
 from ..solvers.solution import require_attained
 from .attempt import Entrant
 from .grading import attempt_once, data_checksum, grade, reference_of
-from .race_table import Key, Race, RaceJournal, label_of
+from .race_table import KEY_FIELDS, Key, Race, RaceJournal, label_of
 from .solvers import entrants
-from .suite import SUITES, InstanceSpec, objective_of, suite
+from .suite import SUITES, InstanceSpec, objective_of, smaller_instances, suite
 
 if TYPE_CHECKING:
     from cvxpy import Problem
@@ -67,7 +69,7 @@ def compare_solvers(
 def compare_solvers(
     objective_or_suite: MStepObjective
     | str
-    | Sequence[InstanceSpec]
+    | Sequence[str | InstanceSpec]
     | Mapping[str, MStepObjective],
     solvers: Sequence[Any] | None = ...,
     tols: Sequence[float] = ...,
@@ -77,6 +79,7 @@ def compare_solvers(
     resume: bool = ...,
     callback: Listener | None = ...,
     n_jobs: int | None = ...,
+    repeats: int = ...,
 ) -> Race: ...
 
 
@@ -90,16 +93,17 @@ def compare_solvers(
     resume: bool = False,
     callback: Listener | None = None,
     n_jobs: int | None = None,
+    repeats: int = 1,
 ) -> Race | ProblemRace:
     """Race solvers on M-steps or on any convex problem, and grade every answer by a certificate.
 
     Parameters
     ----------
-    objective_or_suite : MStepObjective, str, sequence of InstanceSpec, dict, or cvxpy.Problem
-        One M-step, the name of a suite ("small", "full", "penalties") or of an instance, several
-        specs, or a dict of your own M-steps by name. Or any DCP problem with continuous variables:
-        each solver is run once, with its own defaults, and only `solvers`, `time_limit` and
-        `memory_limit` have a meaning.
+    objective_or_suite : MStepObjective, str, sequence, dict, or cvxpy.Problem
+        One M-step, the name of a suite ("small", "medium", "large", "full", "penalties") or of an
+        instance, a list of names of instances or specs, or a dict of your own M-steps by name. Or
+        any DCP problem with continuous variables: each solver is run once, with its own defaults,
+        and only `solvers`, `time_limit` and `memory_limit` have a meaning.
     solvers : sequence, optional
         Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
         and return a matrix; pairs of either and a dict of its options. See
@@ -124,18 +128,24 @@ def compare_solvers(
         ``joblib.parallel_config`` says, whose backend (loky, threading, dask, ...) is used too.
         Solvers that run at the same time on one machine slow each other down: to compare seconds,
         leave it at 1.
+    repeats : int
+        How often each run is made. With more than one, each round is in a random order of its own,
+        and a run that came to a limit is not repeated.
 
     Returns
     -------
     Race
         ``.rows``, ``.to_pandas()``, ``.to_markdown()``, ``.to_json()``, ``.summary()``. A row has
-        instance, solver, formulation, tol; outcome ("done", "error", "time limit", "memory limit",
+        instance, solver, formulation, tol, repeat; outcome ("done", "error", "time limit", "memory limit",
         "crashed", "not run", or "not for this problem" where the solver cannot take a penalty of
         the M-step); said (the solver's own status), claims (whether that claims
         success), true_gap, proved_gap, psd_violation (before projection, relative to the largest
         eigenvalue), value, dimacs (six error measures, conic runs only, see `dimacs.py`),
-        compile_seconds, solve_seconds, total_seconds, iterations, peak_bytes and detail. BLAS has
-        one thread in every run. Of a problem of CVXPY a
+        compile_seconds (CVXPY's chain, or our own set-up), solve_seconds, certify_seconds (in the
+        certificates by which ours and the methods on a factor stop; zero for the others),
+        total_seconds, their sum; grade_seconds (of the referee, afterwards), iterations,
+        peak_bytes, load (of the machine, before the run) and detail. BLAS has one thread in every
+        run. Of a problem of CVXPY a
         :class:`~seraph_cvx.race.problem_race.ProblemRace`, whose rows are explained there.
 
     Notes
@@ -168,12 +178,7 @@ def compare_solvers(
     if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
         raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
     chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
-    runs = {
-        (name, entrant.solver, entrant.formulation, tol): entrant
-        for name in instances
-        for entrant in chosen
-        for tol in ladder
-    }
+    runs = _in_order(list(instances), chosen, ladder, check_count(repeats, "repeats"))
     started = {
         "versions": versions(chosen),
         "date": time.strftime("%Y-%m-%d"),
@@ -182,6 +187,7 @@ def compare_solvers(
         "memory_limit": memory_limit,
         "instances": list(instances),
         "entrants": [entrant.label for entrant in chosen],
+        "options": {entrant.label: dict(entrant.options) for entrant in chosen if entrant.options},
         "tols": ladder,
     }
     with RaceJournal(out, resume) as journal:
@@ -203,14 +209,15 @@ def compare_solvers(
                 name = key[0]
                 if name not in journal.references:
                     journal.add("reference", reference_of(name, objectives[name]))
-                row = dict(zip(("instance", "solver", "formulation", "tol"), key, strict=True))
+                row = dict(zip(KEY_FIELDS, key, strict=True))
                 row |= grade(objectives[name], journal.references[name]["lower"], outcome)
                 journal.add("row", row)
                 finished += 1
                 if callback is not None:
                     callback(row, finished, len(runs))
         starts = [start for start in journal.races if "versions" in start]  # others are damaged
-        return _result(journal, [journal.rows[key] for key in runs], starts)
+        rows = [journal.rows[key] for key in runs]
+        return _result(journal, sorted(rows, key=_position(starts)), starts)
 
 
 def _result(journal: RaceJournal, rows: list[dict[str, Any]], starts: list[dict[str, Any]]) -> Race:
@@ -251,15 +258,21 @@ def read_race(path: str | os.PathLike[str]) -> Race:
         raise ValueError(f"{path} has no row of a race: give the file that a race wrote.")
     for k in range(1, len(starts)):
         journal.notes += _differences(starts[:k], starts[k])
+    return _result(journal, sorted(journal.rows.values(), key=_position(starts)), starts)
+
+
+def _position(starts: Sequence[dict[str, Any]]) -> Callable[[Any], tuple[Any, ...]]:
+    """Where a row comes in a table: by instance, entrant, tolerance and repeat."""
     instances, labels = (
         list(dict.fromkeys(name for start in starts for name in start.get(of, ())))
         for of in ("instances", "entrants")
     )
 
-    def position(row: dict[str, Any]) -> tuple[int, int, float]:
-        return _index(instances, row["instance"]), _index(labels, label_of(row)), -row["tol"]
+    def position(row: dict[str, Any]) -> tuple[Any, ...]:
+        place = _index(instances, row["instance"]), _index(labels, label_of(row))
+        return *place, -row["tol"], row["repeat"]
 
-    return _result(journal, sorted(journal.rows.values(), key=position), starts)
+    return position
 
 
 def _index(names: list[str], name: str) -> int:
@@ -274,17 +287,18 @@ def _instances(given: Any) -> dict[str, Any]:
         penalties = "".join(f", {block!r}" for block in given.penalties)
         return {f"M-step of {n} points in R^{m}, {weights}{penalties}": given}
     if isinstance(given, str):
-        given = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
+        given = suite(given) if given in SUITES else [given]
     if isinstance(given, Mapping):
         instances = dict(given)
     else:
-        instances = {getattr(spec, "name", spec): spec for spec in given}
+        specs = [InstanceSpec.parse(one) if isinstance(one, str) else one for one in given]
+        instances = {getattr(spec, "name", spec): spec for spec in specs}
     kind = MStepObjective if isinstance(given, Mapping) else InstanceSpec
     if not instances or not all(
         isinstance(name, str) and isinstance(instance, kind) for name, instance in instances.items()
     ):
         raise ValueError(
-            "A race needs an MStepObjective, the name of a suite or instance, a list of "
+            "A race needs an MStepObjective, the name of a suite or instance, a list of names or "
             f"InstanceSpec, or a dict of MStepObjectives by name; not {given!r}."
         )
     return instances
@@ -322,6 +336,21 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
 # The order of the runs, and how a worker of joblib makes one
 
 
+def _in_order(
+    instances: Sequence[str], chosen: Sequence[Entrant], ladder: Sequence[float], repeats: int
+) -> dict[Key, Entrant]:
+    """The runs of a race, in the order in which they are made: each repeat is shuffled."""
+    runs: dict[Key, Entrant] = {}
+    for repeat in range(1, repeats + 1):
+        pairs = [(name, entrant) for name in instances for entrant in chosen]
+        if repeats > 1:
+            random.Random(repeat).shuffle(pairs)
+        for name, entrant in pairs:
+            for tol in ladder:
+                runs[name, entrant.solver, entrant.formulation, tol, repeat] = entrant
+    return runs
+
+
 Limits = tuple[float, int | None]
 """The limits of a run: seconds, and bytes of memory."""
 
@@ -335,23 +364,25 @@ def _make_runs(
 ) -> Generator[tuple[Key, Outcome], None, None]:
     """Make the runs that are not in the journal, through joblib, and yield them as they finish.
 
-    A run waits until the next looser one of its solver on its instance is in the journal, which the
-    caller has to see to: after one that reached a limit it is skipped, with the outcome "not run".
+    A run waits until the next looser one of its solver on its instance, the one of the repeat
+    before and the one on fewer of the same points are in the journal, which the caller has to see
+    to: after one that reached a limit it is skipped, with the outcome "not run".
     """
     owner = uuid4().hex
     is_conic = any(entrant.formulation for entrant in runs.values())
     preload = [*PRELOAD, *(PRELOAD_CONIC if is_conic else ())]
     preload += sorted({entrant.package for entrant in runs.values() if entrant.package})
     waiting = [key for key in runs if key not in journal.rows]
-    looser = {key: other for other, key in pairwise(runs) if other[:3] == key[:3]}
+    earlier = _earlier_runs(runs)
 
     def is_ready(key: Key) -> bool:
-        return key not in looser or looser[key] in journal.rows
+        return all(other in journal.rows for other in earlier[key])
 
     def calls() -> Iterator[Any]:
         while key := next(filter(is_ready, waiting), None):
             waiting.remove(key)
-            obstacle = _obstacle(journal.rows[looser[key]], limits[0]) if key in looser else ""
+            obstacles = (_obstacle(journal.rows[other], limits[0]) for other in earlier[key])
+            obstacle = next(filter(None, obstacles), "")
             work = instances[key[0]], runs[key], key[3]
             yield delayed(_make_run)(key, work, limits, obstacle, owner, preload)
 
@@ -363,15 +394,33 @@ def _make_runs(
         close_servers(owner)
 
 
-def _obstacle(looser: dict[str, Any], time_limit: float) -> str:
-    """Why a run is skipped: a looser one took all its time, or was ended at a limit."""
-    outcome = looser["outcome"]
+def _earlier_runs(runs: Iterable[Key]) -> dict[Key, list[Key]]:
+    """What runs wait for: the next looser one, that of the repeat before, that on fewer points."""
+    earlier: dict[Key, list[Key]] = {key: [] for key in runs}
+    for other, key in pairwise(earlier):
+        if other[:3] == key[:3] and other[4] == key[4]:
+            earlier[key].append(other)
+    smaller = smaller_instances({key[0] for key in earlier})
+    for key in earlier:
+        name, solver, formulation, tol, repeat = key
+        for other in (
+            (name, solver, formulation, tol, repeat - 1),
+            (smaller.get(name, ""), solver, formulation, tol, repeat),
+        ):
+            if other in earlier:
+                earlier[key].append(other)
+    return earlier
+
+
+def _obstacle(earlier: dict[str, Any], time_limit: float) -> str:
+    """Why a run is skipped: an earlier one took all its time, or was ended at a limit."""
+    outcome = earlier["outcome"]
     if outcome == NOT_RUN:
-        return str(looser["detail"])
-    late = (looser["total_seconds"] or 0.0) >= time_limit and not looser["claims"]
+        return str(earlier["detail"])
+    late = (earlier["total_seconds"] or 0.0) >= time_limit and not earlier["claims"]
     if late or outcome in ("time limit", "memory limit"):
         limit = "time limit" if outcome == "done" else outcome
-        return f"it came to its {limit} at tol {looser['tol']:g}"
+        return f"it came to its {limit} at tol {earlier['tol']:g} on {earlier['instance']}"
     return ""
 
 

@@ -17,8 +17,10 @@ from ..processes.journal import NUMBER, Journal, check_fields
 NOT_MADE = ("not run", "not for this problem")
 """The outcomes of runs that were not made: they count neither for nor against a solver."""
 
-Key = tuple[str, str, str, float]
-"""What identifies a run: instance, solver, formulation, tolerance."""
+Key = tuple[str, str, str, float, int]
+"""What identifies a run: instance, solver, formulation, tolerance, and which repeat it is."""
+
+KEY_FIELDS = ("instance", "solver", "formulation", "tol", "repeat")
 
 EMPTY_ROW: dict[str, Any] = {
     "outcome": "",
@@ -31,9 +33,12 @@ EMPTY_ROW: dict[str, Any] = {
     "dimacs": None,
     "compile_seconds": None,
     "solve_seconds": None,
+    "certify_seconds": None,
     "total_seconds": None,
+    "grade_seconds": None,
     "iterations": None,
     "peak_bytes": None,
+    "load": None,
     "detail": "",
 }
 """The entries of a row before its run, besides its key."""
@@ -44,6 +49,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
         name: (type(empty), *(NUMBER if empty is None else ())) for name, empty in EMPTY_ROW.items()
     },
     "tol": NUMBER,
+    "repeat": (int,),
     "dimacs": (list, type(None)),
 }
 """The types of the entries of a row."""
@@ -56,7 +62,8 @@ REFERENCE_FIELDS: dict[str, tuple[type, ...]] = {
 
 def key_of(row: Mapping[str, Any]) -> Key:
     """What identifies the run of a row."""
-    return row["instance"], row["solver"], row["formulation"], float(row["tol"])
+    solver = row["solver"], row["formulation"]
+    return row["instance"], *solver, float(row["tol"]), row["repeat"]
 
 
 class RaceJournal(Journal):
@@ -76,6 +83,7 @@ class RaceJournal(Journal):
     def take(self, kind: str, content: dict[str, Any]) -> None:
         """Check a line and keep it."""
         if kind == "row":
+            content = {"repeat": 1} | EMPTY_ROW | content  # those of earlier versions have fewer
             _check_row(content)
             self.rows[key_of(content)] = content
         elif kind == "reference":
@@ -193,6 +201,7 @@ def label_of(row: Any) -> str:
 
 PRINTED = {
     "tol": "tol",
+    "repeat": "repeat",
     "outcome": "outcome",
     "said": "said",
     "true_gap": "true gap",
@@ -201,6 +210,7 @@ PRINTED = {
     "dimacs": "worst DIMACS",
     "compile_seconds": "compile (s)",
     "solve_seconds": "solve (s)",
+    "certify_seconds": "certify (s)",
     "total_seconds": "total (s)",
     "iterations": "iterations",
     "peak_bytes": "peak MiB",

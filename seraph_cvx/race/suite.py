@@ -13,7 +13,9 @@ import math
 import os
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,11 +201,12 @@ def suite(name: str = "small") -> list[InstanceSpec]:
     Parameters
     ----------
     name : str
-        "small" (minutes), "full" (the library: 40 instances from easy to nasty, see
-        `instances.py`), "penalties" (minutes: each penalty of :mod:`seraph_cvx.penalties`
-        on two data sets), "grid" (data sets of 100 points, hours) or "tiny" (a try). Instances of
-        ionosphere and diabetes are left out of "grid" where ``SERAPH_CVX_DATA`` does not name the
-        folder of their files.
+        The tiers of the race, "small" (up to 60 points, minutes), "medium" (100 to 200 points, 10
+        to 50 features) and "large" (400 points or 256 features, hours); "full" (the library: 40
+        instances from easy to nasty, see `instances.py`), "penalties" (minutes: each penalty of
+        :mod:`seraph_cvx.penalties` on two data sets), "grid" (data sets of 100 points, hours) or
+        "tiny" (a try). Instances of ionosphere and diabetes are left out of "grid" where
+        ``SERAPH_CVX_DATA`` does not name the folder of their files.
 
     Examples
     --------
@@ -238,6 +241,22 @@ SUITES = {
         breast_cancer-n24-standard-hyper-w1-s0
         digits-n20-l12-unit-proj-w1-s0
         """,
+    "medium": """
+        wine-n100-standard-hyper-w1-s0
+        wine-n150-unit-hyper-w0.1-s0
+        wine-n120-l40-raw-proj-w1-s0
+        breast_cancer-n100-standard-hyper-w1-s0
+        breast_cancer-n200-l40-standard-proj-w0.1-s0
+        breast_cancer-n120-standard-hyper-w0.01-s0
+        cloud10-n200-standard-hyper-w1-s0
+        cloud50-n100-standard-hyper-w1-s0
+        """,
+    "large": """
+        balance-n400-standard-hyper-w1-s0
+        breast_cancer-n200-standard-hyper-w1-s0
+        breast_cancer-n400-standard-hyper-w1-s0
+        cloud256-n100-l40-standard-proj-w1-s0
+        """,
     "penalties": " ".join(
         f"{data}-{penalty}"
         for data, numbers in {
@@ -264,6 +283,38 @@ SUITES = {
     + " digits-n100-l20-unit-proj-w1-s0 digits-n100-l20-unit-hyper-w1-s0"
     + " iris-n100-l30-standard-none-w0-s0 iris-n100-l30-standard-post-w0-s0",
 }
+
+
+TIME_LIMITS = {"small": 10.0, "medium": 60.0, "large": 300.0, "grid": 120.0}
+"""Seconds per run on a suite, if nothing is said; 5 on the others."""
+
+
+def is_instance_name(text: str) -> bool:
+    """Whether a text is written like the name of an instance."""
+    return _NAME.fullmatch(text) is not None
+
+
+def smaller_instances(names: Iterable[str]) -> dict[str, str]:
+    """For instances that differ only in the number of points, the next smaller one.
+
+    The points of the smaller one are among those of the larger, which draws them first.
+
+    Examples
+    --------
+    >>> smaller_instances(["iris-n60-raw-hyper-w1-s0", "iris-n30-raw-hyper-w1-s0"])
+    {'iris-n60-raw-hyper-w1-s0': 'iris-n30-raw-hyper-w1-s0'}
+    """
+    families: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match is not None:
+            data, n_points, *others = match.groups("")
+            families.setdefault((data, *others), []).append((int(n_points), name))
+    return {
+        larger: smaller
+        for family in families.values()
+        for (_, smaller), (_, larger) in pairwise(sorted(family))
+    }
 
 
 def _short(number: float) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from seraph_cvx import MStepObjective, Status, alternate, certify, seraph_path, solve_m_step
+from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.processes.isolation import ForkServer, run_isolated
 from seraph_cvx.processes.workers import ONE_THREAD
 from seraph_cvx.race.attempt import Entrant
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
+from seraph_cvx.race.suite import InstanceSpec
 from seraph_cvx.solvers.first_order import fista
 from seraph_cvx.solvers.solution import grade_matrix
 
@@ -30,6 +32,13 @@ from .measuring import (
 )
 
 DATA_SETS = ("iris", "wine", "breast_cancer")
+
+FAMILIES = (
+    "iris-n30-standard-hyper-w1-s0",
+    "wine-n40-standard-hyper-w1-s0",
+    "breast_cancer-n24-standard-hyper-w1-s0",
+)
+"""Instances of the race whose alternations are timed."""
 
 # The declarative M-step
 
@@ -88,6 +97,42 @@ def _first_m_step(name):
     objective = MStepObjective(task_pairs(name))
     objective.pair_moment  # noqa: B018 - summed before the clock starts
     return objective
+
+
+def bench_tenth_m_step(
+    report: Report, time_limit: float = 60.0, names: Sequence[str] = FAMILIES, tol: float = 1e-6
+) -> MeasuredRows:
+    """Time the first and the tenth M-step of an alternation, whose statement is compiled once."""
+    report.start(f"The first and the tenth M-step of an alternation, tolerance {tol:g}")
+    for name in names:
+        steps = alternation_m_steps(InstanceSpec.parse(name).objective(), 10)
+        for solver, formulation in (("newton", "primal"), ("CLARABEL", "dual"), ("SCS", "dual")):
+            report.tell(f"{name}: {solver}")
+            one = MStepSolver(solver, formulation=formulation, time_limit=time_limit)
+            with quiet():
+                answers = [one.solve(objective, tol) for objective in steps]
+            seconds = [[a.compile_seconds, a.solver_seconds] for a in answers]
+            if solver == "newton":
+                own = seconds
+            yield {
+                "instance": name,
+                "solver": solver if solver == "newton" else f"{solver}/{formulation}",
+                "compile, first (s)": seconds[0][0],
+                "compile, tenth (s)": seconds[9][0],
+                "solve, first (s)": seconds[0][1],
+                "solve, tenth (s)": seconds[9][1],
+                "total / newton, first": sum(seconds[0]) / sum(own[0]),
+                "total / newton, tenth": sum(seconds[9]) / sum(own[9]),
+                "total / newton, all ten": float(np.sum(seconds) / np.sum(own)),
+            }
+
+
+def alternation_m_steps(objective: MStepObjective, count: int) -> list[MStepObjective]:
+    """The first M-steps of an alternation, each with the soft labels of the one before."""
+    steps = [objective]
+    while len(steps) < count:
+        steps.append(steps[-1].with_soft_labels_of(solve_m_step(steps[-1], tol=1e-8).metric))
+    return steps
 
 
 def bench_answers(
