@@ -17,6 +17,10 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 
 
+TUNED_SUFFIX = "-tuned"
+"""At the end of the name of a solver that runs with documented options which help it here."""
+
+
 class NotForThisProblem(Exception):
     """What a solver raises that cannot take an M-step, whatever the tolerance; it says why.
 
@@ -52,10 +56,6 @@ class Attempt:
     solve_seconds: float | None = None
     certify_seconds: float = 0.0
     dimacs: Sequence[float] | None = None
-
-
-Solver = Callable[[MStepObjective, float, float], Attempt]
-"""The type of a solver's function, solve(objective, tol, time_limit)."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Entrant:
 
     def tuned(self, **options: Any) -> Entrant:
         """The same solver with documented options that help it here, called "-tuned"."""
-        return replace(self, solver=f"{self.solver}-tuned", options=tuple(options.items()))
+        return replace(self, solver=self.solver + TUNED_SUFFIX, options=tuple(options.items()))
 
     def with_options(self, options: Mapping[str, Any]) -> Entrant:
         """The same solver with its own options, which become part of its name.

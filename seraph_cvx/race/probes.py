@@ -16,7 +16,7 @@ from ..pairs.pair_set import PairSet
 from ..processes.isolation import Outcome
 from ..processes.workers import ONE_THREAD, close_servers, server_of_thread
 from ..solvers.solution import grade_matrix
-from .attempt import Entrant
+from .attempt import TUNED_SUFFIX, Entrant
 from .conic_solvers import conic
 
 PROBE_SECONDS = 60.0
@@ -34,12 +34,15 @@ def obstacles(entrants: Sequence[Entrant]) -> dict[str, str]:
     Solvers are probed once by a process, whatever their formulation.
     """
     try:
-        return {
-            entrant.label: _obstacle(replace(entrant, formulation="", extra=entrant.extra[:1]))
-            for entrant in entrants
-        }
+        return {entrant.label: _obstacle(_as_probed(entrant)) for entrant in entrants}
     finally:
         close_servers(__name__)
+
+
+def _as_probed(entrant: Entrant) -> Entrant:
+    """An entrant without formulation and options: one probe is for all of a solver's."""
+    solver = entrant.solver.removesuffix(TUNED_SUFFIX)
+    return replace(entrant, solver=solver, formulation="", extra=entrant.extra[:1], options=())
 
 
 @cache

@@ -1,27 +1,28 @@
 """The solvers of a race: ours, those of other packages, and registered ones.
 
-A solver is a function of an M-step, a tolerance and a time limit that returns an :class:`Attempt`:
-a matrix, and what the solver says of it. Only the matrix is graded; nothing else is believed.
-To enter a solver of your own, put one function into a file and register it by name. This one, in a
-file ``toy.py``, takes projected gradient steps of fixed length:
+A solver of your own is a function that takes an M-step, and the tolerance and time limit if it has
+parameters `tol` and `time_limit`. It returns a matrix; or a matrix and whether it claims to have
+reached the tolerance; or an :class:`Attempt`, which says more. Only the matrix is graded; nothing
+else is believed. Such a function can race directly, ``solvers=["newton", function]``. To enter it
+by name, also on the command line, put it into a file. This one, in ``toy.py``, takes projected
+gradient steps of fixed length:
 
 .. code-block:: python
 
     import numpy as np
 
-    from seraph_cvx.race.solvers import Attempt
     from seraph_cvx.numerics.psd_cone import project
 
 
-    def solve(objective, tol, time_limit):
+    def solve(objective, tol):
         m = objective.pairs.n_features
         A, length = np.zeros((m, m)), 20.0 / objective.smoothness_bound
         for step in range(2000):
             new = project(A - length * objective.gradient(A))
             if np.linalg.norm(new - A) <= tol * length:
-                return Attempt(new, "stationary", claims=True, iterations=step)
+                return new, True
             A = new
-        return Attempt(A, "out of steps", claims=False, iterations=2000)
+        return A, False
 
 and races after
 
@@ -31,24 +32,25 @@ and races after
     from seraph_cvx.race.solvers import register_solver
 
     register_solver("toy", "toy:solve")
-    table = compare_solvers("tiny", solvers=["toy", "fista"])
+    table = compare_solvers("tiny", solvers=["toy", "newton"])
 
 Each run is in a separate process, which imports the function: a registered one cannot live in
-the script that calls ``compare_solvers``. A function that takes an objective and returns a matrix
-needs no registration: ``solvers=["fista", function]``, see ``examples/guide/race-your-own.md``.
+the script that calls ``compare_solvers``. See ``examples/guide/race-your-own.md``.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
-from ..solvers.first_order import fista, projected_gradient
+from ..solvers.methods import fista, newton_method, projected_gradient
 from ..solvers.solution import MStepSolution, Status
-from .attempt import Attempt, Entrant, NotForThisProblem, Solver, own_entrant
+from . import attempt
+from .attempt import Attempt, Entrant, NotForThisProblem, own_entrant
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
 from .formula_solvers import FORMULA_ENTRANTS
@@ -57,7 +59,7 @@ from .probes import obstacles, what_is_missing
 _REGISTERED: dict[str, Entrant] = {}
 
 
-def register_solver(name: str, function: str | Solver) -> None:
+def register_solver(name: str, function: str | Callable[..., Any]) -> None:
     """Enter a solver into every race from now on.
 
     Parameters
@@ -65,11 +67,12 @@ def register_solver(name: str, function: str | Solver) -> None:
     name : str
         What the tables call it.
     function : str or callable
-        ``"module:function"``, or a function at the top level of an importable module.
+        ``"module:function"``, or a function at the top level of an importable module. It is called
+        as ``function(objective)``, with `tol` and `time_limit` if it has parameters of these names.
 
     Examples
     --------
-    >>> register_solver("own", "seraph_cvx.race.solvers:first_order")
+    >>> register_solver("own", "seraph_cvx.race.solvers:our_solver")
     >>> [entrant.label for entrant in entrants(["own"])]
     ['own']
     >>> forget_solver("own")
@@ -88,12 +91,12 @@ def register_solver(name: str, function: str | Solver) -> None:
             f"{name}: {function!r} is not a top-level function of an importable module. Write it "
             f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
         )
-    if name in _FIRST_ORDER or name.isupper() or not name or set(name) & set("/=, "):
+    if name in _OUR_SOLVERS or name.isupper() or not name or set(name) & set("/=, "):
         raise ValueError(
             f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
             "solvers), without / = and comma."
         )
-    _REGISTERED[name] = Entrant(name, "", function)
+    _REGISTERED[name] = Entrant(name, "", f"{attempt.__name__}:solve_imported", (function,))
 
 
 def forget_solver(name: str) -> None:
@@ -120,22 +123,22 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     Parameters
     ----------
     solvers : sequence, optional
-        Names: ``"fista"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
+        Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
         name, or ``"name=module:function"``, which registers it. A function of your own, which takes
         an objective and returns a matrix. Or a pair of either and a dict of its options, such as
         ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed and solve a tiny problem.
 
     Examples
     --------
-    >>> chosen = entrants(["fista", "SCS", ("CLARABEL/dual", {"max_iter": 9})])
+    >>> chosen = entrants(["newton", "SCS", ("CLARABEL/dual", {"max_iter": 9})])
     >>> [entrant.label for entrant in chosen]
-    ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
+    ['newton', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
         others = [e for kind in kinds_of_entrants().values() for e in kind]
         reasons = obstacles(others)
         able = [entrant for entrant in others if not reasons[entrant.label]]
-        return [*_first_order_entrants(), *able, *_REGISTERED.values()]
+        return [*_our_entrants(), *able, *_REGISTERED.values()]
     asked = [_with_options(given) for given in solvers]
     named = {name: _of_name(name) for name, _ in asked if isinstance(name, str)}
     reasons = obstacles([entrant for found in named.values() for entrant in found])
@@ -165,7 +168,7 @@ def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
             f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
             "options."
         )
-    if isinstance(one, str) and options and one in [*_FIRST_ORDER, *_REGISTERED]:
+    if isinstance(one, str) and options and one in [*_OUR_SOLVERS, *_REGISTERED]:
         raise ValueError(f"{one} takes no options: give the function itself, with its options.")
     return one, options
 
@@ -175,10 +178,11 @@ def _of_name(name: str) -> list[Entrant]:
     wanted, is_new, function = name.partition("=")
     if is_new:
         register_solver(wanted, function)
-    own = [*_first_order_entrants(), *_REGISTERED.values()]
+    own = [*_our_entrants(), *_REGISTERED.values()]
     return [entrant for entrant in own if wanted == entrant.solver] or [
         entrant
-        for entrant in [*listed_entrants(), *conic_entrants()]
+        for kind in kinds_of_entrants().values()
+        for entrant in kind
         if wanted in (entrant.solver, entrant.label)
     ]
 
@@ -188,13 +192,13 @@ def _why_not(name: str, reason: str) -> str:
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
     here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
-    known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
+    known = [*_our_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
     labels = ", ".join(entrant.label for entrant in known)
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
-def _first_order_entrants() -> list[Entrant]:
-    return [Entrant(name, "", f"{__name__}:first_order", (name,)) for name in _FIRST_ORDER]
+def _our_entrants() -> list[Entrant]:
+    return [Entrant(name, "", f"{__name__}:our_solver", (name,)) for name in _OUR_SOLVERS]
 
 
 def listed_entrants() -> list[Entrant]:
@@ -213,31 +217,51 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
     >>> list(kinds_of_entrants())
     ['conic', 'formula', 'factor']
     """
-    return {
+    kinds = {
         "conic": conic_entrants(),
         "formula": [*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS],
         "factor": FACTOR_ENTRANTS,
     }
+    return {kind: [*found, *_tuned(found)] for kind, found in kinds.items()}
 
 
-_FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
+def _tuned(known: Sequence[Entrant]) -> list[Entrant]:
+    """Those of the entrants that have a second setting, with it."""
+    return [entrant.tuned(**TUNED[entrant.label]) for entrant in known if entrant.label in TUNED]
+
+
+TUNED: dict[str, dict[str, Any]] = {}
+"""A second setting of solvers, by label: documented options that help on these problems."""
+
+
+_OUR_SOLVERS: dict[str, Callable[..., MStepSolution]] = {
+    "newton": newton_method,
     "fista": fista,
     "projected-gradient": projected_gradient,
 }
 
 
-def first_order(
-    objective: MStepObjective, tol: float, time_limit: float, solver: str = "fista"
+def our_solver(
+    objective: MStepObjective, tol: float, time_limit: float, solver: str = "newton"
 ) -> Attempt:
-    """Solve by FISTA or the paper's projected gradient, which takes no penalties."""
-    if solver == "projected-gradient" and objective.penalties:
+    """Solve by a solver of this package; only "newton" takes penalties."""
+    if solver != "newton" and objective.penalties:
         raise NotForThisProblem(
-            "projected-gradient takes no penalties but the trace penalty and the manifold term, "
+            f"{solver} takes no penalties but the trace penalty and the manifold term, "
             f"and this M-step has {list(objective.penalties)}"
         )
     unsolvable = [block for block in objective.penalties if not block.is_solvable]
     if unsolvable:
         raise NotForThisProblem(f"{unsolvable[0]!r} is neither smooth nor has it a proximal step")
-    answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
-    claims = answer.status is Status.CERTIFIED
-    return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)
+    clock = time.perf_counter()
+    objective.whitened_program  # noqa: B018 - moments, coordinates: the set-up, timed apart
+    compiled = time.perf_counter() - clock
+    answer = _OUR_SOLVERS[solver](objective, tol, 1_000_000, None, time_limit - compiled)
+    return Attempt(
+        answer.metric,
+        answer.solver_status,
+        answer.status is Status.CERTIFIED,
+        answer.iterations,
+        compiled,
+        certify_seconds=answer.certificate_seconds,
+    )

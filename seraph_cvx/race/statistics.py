@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display.result_table import ResultTable
+from .attempt import TUNED_SUFFIX
 from .race_table import Race, label_of
 
 SHIFT = 0.01
@@ -46,7 +47,7 @@ def shifted_geometric_mean(times: Any, shift: float = SHIFT) -> float:
 
 def solver_of(row: Mapping[str, Any]) -> str:
     """The solver of a row, whatever its formulation and settings."""
-    return str(row["solver"]).partition("(")[0].removesuffix("-tuned")
+    return str(row["solver"]).partition("(")[0].removesuffix(TUNED_SUFFIX)
 
 
 class RaceTimes:
