@@ -16,7 +16,6 @@ from joblib import wrap_non_picklable_objects
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 
-
 TUNED_SUFFIX = "-tuned"
 """At the end of the name of a solver that runs with documented options which help it here."""
 
