@@ -165,22 +165,12 @@ class CanonicalProblem:
 def canonicalize(problem: cp.Problem) -> CanonicalProblem:
     """The conic program of a problem, or a refusal that names the reason."""
     _refuse(problem)
-    formatting = _Formatting()
     with warnings.catch_warnings(), _values_put_aside(problem):
         warnings.simplefilter("ignore")
         try:
-            chain = _build_solving_chain(
-                problem, formatting, ignore_dpp=True, solver_opts={"use_quad_obj": True}
-            )
-            # For the function inside of a perspective CVXPY looks the solver up by this name.
-            chain.solver_context.solver_name = formatting
-            data, inverse_data = chain.apply(problem)
+            chain, data, inverse_data = _compile(problem)
         except ParameterError as error:
             raise Refused(f"A parameter has no value: {error}") from None
-        except SolverError as error:
-            names = {type(node).__name__ for node in subexpressions(problem)}
-            nested = "A perspective inside of a perspective has no conic program here."
-            raise Refused(nested if "perspective" in names else str(error)) from None
     attributes = data["param_prob"].x.attributes
     if attributes["boolean"] or attributes["integer"]:
         raise Refused("A constraint such as FiniteSet makes variables integer: not certified.")
@@ -207,6 +197,23 @@ def canonicalize(problem: cp.Problem) -> CanonicalProblem:
         A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
     return CanonicalProblem(problem, conic, chain, inverse_data)
+
+
+def _compile(problem: cp.Problem) -> tuple[Any, Any, Any]:
+    """Compile a problem by CVXPY: the chain, its data, and what leads back to the variables."""
+    formatting, options = _Formatting(), {"use_quad_obj": True}
+    chain = _build_solving_chain(problem, formatting, ignore_dpp=True, solver_opts=options)
+    # The function inside of a perspective is compiled for the solver that the context names. Inside
+    # of a second one it is looked up by name, and PSD blocks are then scaled as Clarabel has them.
+    chain.solver_context.solver_name = formatting
+    try:
+        return chain, *chain.apply(problem)
+    except SolverError:
+        chain.solver_context.solver_name = CLARABEL().name()
+        data, inverse_data = chain.apply(problem)
+    if data["dims"].psd:
+        raise Refused("A perspective inside of another one, next to PSD cones, is not certified.")
+    return chain, data, inverse_data
 
 
 @contextmanager

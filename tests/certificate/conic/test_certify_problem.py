@@ -429,7 +429,7 @@ def test_a_perspective_next_to_a_psd_cone_is_certified_and_a_nested_one_refused(
     assert certificate.lower <= math.sqrt(5.0) <= certificate.upper
     t = cp.Variable(nonneg=True)
     problem = cp.Problem(cp.Minimize(cp.perspective(inner, t)), [*limits, s >= 1, t == 1])
-    with pytest.raises(ValueError, match="inside of a perspective"):
+    with pytest.raises(ValueError, match="inside of another one"):
         certify_problem(problem)
 
 
