@@ -241,7 +241,7 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from seraph_cvx.race.race_table import EMPTY_ROW
-    >>> row = EMPTY_ROW | dict(instance="iris", solver="newton", formulation="", tol=1e-3)
+    >>> row = EMPTY_ROW | dict(instance="iris", solver="newton", formulation="", tol=1e-3, repeat=1)
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "race.jsonl"
     ...     with RaceJournal(file) as journal:

@@ -198,14 +198,12 @@ def _against(times: RaceTimes, other: int, own: int) -> dict[str, Any]:
 
 
 def entrant_table(race: Race) -> ResultTable:
-    """What raced: each entrant's options besides tolerance and limits, and where it beat ours."""
+    """What raced: each entrant's options, besides the tolerances and limits that all are given."""
     options = {
         name: given for start in race.races for name, given in start.get("options", {}).items()
     }
-    tol = tolerances(race)[-1]
-    times = RaceTimes(race, tol)
     rows = []
-    for label in times.labels:
+    for label in dict.fromkeys(map(label_of, race.rows)):
         given = ", ".join(f"{name}={value!r}" for name, value in options.get(label, {}).items())
         rows.append({"solver": label, "options": given or "its defaults"})
     return ResultTable("Entrants and their options", rows)

@@ -1,0 +1,179 @@
+"""Evidence that the statistics of a race are what they say, on rows that are counted by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from seraph_cvx.race.race import _earlier_runs, _in_order, compare_solvers
+from seraph_cvx.race.race_table import EMPTY_ROW, Race
+from seraph_cvx.race.solvers import Entrant, entrants
+from seraph_cvx.race.statistics import (
+    RaceTimes,
+    entrant_table,
+    load_of,
+    ratio_table,
+    shifted_geometric_mean,
+    solver_of,
+    time_table,
+    tolerances,
+)
+
+LIMIT, TOL = 10.0, 1e-6
+TINY = "iris-n20-standard-hyper-w1-s0"
+
+
+def row(solver, instance, repeat=1, *, gap=1e-7, compile_=0.0, solve=0.1, certify=0.0, **others):
+    seconds = {"compile": compile_, "solve": solve, "certify": certify}
+    seconds["total"] = sum(seconds.values())
+    name, _, formulation = solver.partition("/")
+    return (
+        EMPTY_ROW
+        | {"instance": instance, "solver": name, "formulation": formulation, "tol": TOL}
+        | {"repeat": repeat, "outcome": "done", "true_gap": gap, "proved_gap": gap, "load": 1.0}
+        | {f"{kind}_seconds": value for kind, value in seconds.items()}
+        | others
+    )
+
+
+def race_of(*rows):
+    return Race("A race", list(rows), races=[{"time_limit": LIMIT}])
+
+
+def mean(*times):
+    return np.exp(np.mean(np.log(np.array(times) + 0.01))) - 0.01
+
+
+def test_failures_and_false_claims_count_at_the_limit():
+    race = race_of(
+        row("newton", "a", solve=0.02, certify=0.01),
+        row("newton", "b", solve=0.04, compile_=0.02),
+        row("SCS/dual", "a", solve=0.5, compile_=0.5),
+        row("SCS/dual", "b", gap=2e-6, claims=True),
+    )
+    times = RaceTimes(race, TOL)
+    assert times.solved.tolist() == [[True, True], [True, False]]
+    assert times.mean("solve", "newton") == pytest.approx(mean(0.02, 0.04))
+    assert times.mean("total", "newton") == pytest.approx(mean(0.03, 0.06))
+    assert times.mean("solve", "SCS/dual") == pytest.approx(mean(0.5, LIMIT))
+    assert times.mean("total", "SCS/dual") == pytest.approx(mean(1.0, LIMIT))
+    for missing in ({"outcome": "time limit"}, {"outcome": "not run"}, {"outcome": "crashed"}):
+        failed = row("SCS/dual", "b", gap=None) | missing | {"total_seconds": 0.1}
+        again = RaceTimes(race_of(*race.rows[:3], failed), TOL)
+        assert again.mean("total", "SCS/dual") == times.mean("total", "SCS/dual")
+    assert shifted_geometric_mean([0.5, 0.5]) == pytest.approx(0.5)
+
+
+def test_repeats_are_medians_and_an_instance_is_solved_in_all_of_them_or_not():
+    seconds = (0.1, 0.5, 0.3)
+    rows = [row("newton", "a", k + 1, solve=s) for k, s in enumerate(seconds)]
+    rows += [row("UNO/factor", "a", k, solve=0.2, gap=1.0 if k == 3 else 1e-9) for k in (1, 2, 3)]
+    times = RaceTimes(race_of(*rows), TOL)
+    assert times.seconds("solve").tolist() == [[0.3], [0.2]]
+    assert times.solved.tolist() == [[True], [False]]
+    assert times.ranks("solve") == ["1-2", "1-2"]
+    table = time_table(race_of(*rows), TOL).rows
+    assert [line["solved"] for line in table] == ["1 of 1", "0 of 1"]
+    assert table[0]["median solve"] == pytest.approx(0.3)
+
+
+def test_the_best_of_a_solvers_settings_is_the_fastest_that_solved():
+    race = race_of(
+        row("newton", "a", solve=0.1),
+        row("newton", "b", solve=0.1),
+        row("CLARABEL/primal", "a", solve=0.4),
+        row("CLARABEL/primal", "b", solve=0.2, gap=1.0),
+        row("CLARABEL-tuned/dual", "a", solve=2.0),
+        row("CLARABEL-tuned/dual", "b", solve=0.05),
+    )
+    assert {solver_of(line) for line in race.rows} == {"newton", "CLARABEL"}
+    merged = RaceTimes(race, TOL, merged=True)
+    assert merged.labels == ["newton", "CLARABEL"]
+    assert merged.seconds("solve")[1].tolist() == [0.4, 0.05]
+    by_name = {line["solver"]: line for line in ratio_table(race, TOL).rows}
+    assert list(by_name) == ["CLARABEL/primal", "CLARABEL-tuned/dual", "CLARABEL, best of 2"]
+    best = by_name["CLARABEL, best of 2"]
+    assert best["won : lost, solve"] == "1 : 1"
+    assert best["mean, solve"] == pytest.approx(mean(0.4, 0.05) / 0.1)
+    assert best["range, solve"] == "0.5 to 4"
+    primal = by_name["CLARABEL/primal"]
+    assert (primal["solved"], primal["won : lost, total"]) == (1, "2 : 0")
+    assert primal["median, total"] == pytest.approx(4.0)
+
+
+def test_tables_say_what_raced():
+    options = {"SCS/dual": {"alpha": 1.8}}
+    rows = [row("newton", "a", load=3.0), row("SCS/dual", "a", load=None, tol=1e-3)]
+    race = Race("A race", rows, races=[{"time_limit": LIMIT, "options": options}])
+    assert tolerances(race) == [1e-3, 1e-6]
+    assert load_of(race) == (3.0, 3.0)
+    assert [line["options"] for line in entrant_table(race).rows] == ["its defaults", "alpha=1.8"]
+
+
+def test_each_round_has_an_order_of_its_own_and_waits_for_what_tells_its_limits():
+    chosen = [Entrant(name, "", "module:function") for name in "pqr"]
+    names = ["iris-n60-raw-hyper-w1-s0", "iris-n30-raw-hyper-w1-s0", "wine"]
+    runs = list(_in_order(names, chosen, [1e-2, 1e-4], 3))
+    rounds = [[key[:2] for key in runs if key[4] == k and key[3] == 1e-2] for k in (1, 2, 3)]
+    expected = sorted(itertools.product(names, "pqr"))
+    assert [sorted(one) for one in rounds] == [expected] * 3
+    assert len({tuple(one) for one in rounds}) == 3
+    assert [key[3] for key in runs] == [1e-2, 1e-4] * 27
+    assert list(_in_order(names, chosen, [1e-2], 1)) == [
+        (name, solver, "", 1e-2, 1) for name in names for solver in "pqr"
+    ]
+    earlier = _earlier_runs(runs)
+    large, small, _ = names
+    assert earlier[small, "p", "", 1e-2, 1] == []
+    assert earlier[large, "p", "", 1e-4, 2] == [
+        (large, "p", "", 1e-2, 2),
+        (large, "p", "", 1e-4, 1),
+        (small, "p", "", 1e-4, 2),
+    ]
+
+
+def quick(objective):
+    return np.eye(objective.pairs.n_features)
+
+
+def claiming(objective, tol):
+    return np.eye(objective.pairs.n_features), tol > 1e-4
+
+
+@pytest.mark.usefixtures("one_race_server")
+def test_own_functions_return_a_matrix_with_or_without_a_claim_and_instances_are_a_list(tmp_path):
+    race = compare_solvers([TINY], [quick, claiming], tols=[1e-3, 1e-5], repeats=2)
+    shown = [(line["solver"], line["tol"], line["repeat"], line["claims"]) for line in race.rows]
+    assert shown == [
+        *(("quick", tol, repeat, False) for tol in (1e-3, 1e-5) for repeat in (1, 2)),
+        *(("claiming", tol, repeat, tol == 1e-3) for tol in (1e-3, 1e-5) for repeat in (1, 2)),
+    ]
+    assert all(line["instance"] == TINY and line["true_gap"] > 0.0 for line in race.rows)
+    for line in race.rows:
+        parts = [line[f"{kind}_seconds"] for kind in ("compile", "solve", "certify")]
+        assert line["total_seconds"] == pytest.approx(sum(parts))
+    with pytest.raises(ValueError, match="is not the name of an instance"):
+        compare_solvers(["no-such-instance"], [quick])
+
+
+@pytest.mark.usefixtures("one_race_server")
+def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
+    wide = "wine-n20-standard-hyper-w1-s0"  # more features than a factor has columns at first
+    race = compare_solvers([wide], ["newton", "CLARABEL/dual", "L-BFGS-B"], tols=[1e-4])
+    newton, conic, factor = race.rows
+    assert newton["certify_seconds"] > 0.0 and newton["compile_seconds"] > 0.0
+    assert conic["certify_seconds"] == 0.0 < conic["compile_seconds"]
+    assert min(factor["certify_seconds"], factor["solve_seconds"]) > 0.0
+    assert all(line["grade_seconds"] > 0.0 for line in race.rows)
+
+
+def test_tuned_entrants_are_second_settings_of_known_ones():
+    tuned = [entrant for entrant in entrants() if entrant.solver.endswith("-tuned")]
+    labels = {entrant.label for entrant in entrants()}
+    assert tuned
+    for entrant in tuned:
+        assert entrant.options
+        assert entrant.label.replace("-tuned", "") in labels
+    assert [entrant.label for entrant in entrants(["CLARABEL-tuned"])] == ["CLARABEL-tuned/dual"]
