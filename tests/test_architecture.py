@@ -15,6 +15,8 @@ import pytest
 
 import seraph_cvx
 
+pytestmark = pytest.mark.once
+
 PACKAGE = Path(seraph_cvx.__file__).parent
 
 FOLDERS = [

@@ -22,6 +22,8 @@ from public_api import (
 
 from seraph_cvx import MStepObjective
 
+pytestmark = pytest.mark.once
+
 LONGEST_FIRST_LINE = 100
 MOST_BYTES = 90_000
 """Of the page of the API, so that GitHub shows it at once."""

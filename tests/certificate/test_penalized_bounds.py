@@ -135,7 +135,7 @@ def trials(objective, rng):
 
 
 @pytest.mark.parametrize("name", CURVED)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_bounds_on_a_penalized_m_step_are_true_and_near_each_other(name, seed):
     """With multipliers of the gradient, of a solver, and with random ones, which are no good."""
     objective = random_penalized(name, seed)[0]

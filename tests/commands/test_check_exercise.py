@@ -10,6 +10,8 @@ from command_line import assert_answered_in_words, run
 
 from seraph_cvx.cli.exercises import EXERCISES, fingerprints
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
 
 

@@ -13,6 +13,8 @@ import pytest
 
 import seraph_cvx
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
 EXERCISES = sorted(FOLDER.glob("exercise_*.py"))
 NAMES = [path.stem.removeprefix("exercise_") for path in EXERCISES]

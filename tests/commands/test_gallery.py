@@ -17,6 +17,8 @@ from pictures import assert_legible
 
 from seraph_cvx.plots.style import picture_bytes
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = sorted(FOLDER.glob("plot_*.py"), key=lambda path: int(path.stem.split("_")[1]))
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")

@@ -15,6 +15,8 @@ import pytest
 
 from seraph_cvx.display import formulas
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "lecture"
 CHAPTERS = sorted(FOLDER.glob("chapter*.py"))
 INDEX, PLAN = ((FOLDER / name).read_text(encoding="utf-8") for name in ("README.md", "plan.md"))

@@ -24,7 +24,14 @@ COSTLY = "examples/guide/model-your-own.md"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == COSTLY else n for n in PAGES]
+    "name",
+    [
+        *PAGES[:1],
+        *(
+            pytest.param(n, marks=[pytest.mark.once, *[pytest.mark.slow] * (n == COSTLY)])
+            for n in PAGES[1:]
+        ),
+    ],
 )
 def test_every_python_block_prints_what_stands_below_it(repository, name):
     """A block of code without a text below it prints nothing."""

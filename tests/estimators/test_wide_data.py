@@ -1,6 +1,7 @@
 """More features than points: everything in the span of the points, and no m x m array unasked."""
 
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
@@ -53,8 +54,17 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "constant features"])
-@pytest.mark.parametrize("setting", SETTINGS)
+KINDS = ("plain", "duplicates", "constant features")
+COSTLY = [("a conic solver", kind) for kind in KINDS[1:]]
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] * (case in COSTLY))
+        for case in product(SETTINGS, KINDS)
+    ],
+)
 def test_a_fit_is_that_of_the_points_in_coordinates_of_their_span(setting, kind):
     n, m = (16, 18) if setting == "a conic solver" else (24, 60)
     X, y = wide_data(n, m, kind=kind)

@@ -30,6 +30,8 @@ from seraph_cvx.race.attempt import Entrant
 from seraph_cvx.race.race import PRELOAD_CONIC
 from seraph_cvx.race.solvers import entrants
 
+pytestmark = pytest.mark.once
+
 M = 3
 """Features of the points of fits."""
 
@@ -150,7 +152,7 @@ SMALL = {
 }
 """How many rows small measurements have, and their options."""
 
-SLOW = (passes.bench_kernel, passes.bench_scaling)
+SLOW = (passes.bench_kernel, passes.bench_scaling, passes.bench_startup)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ from seraph_cvx.baselines import Euclidean
 from seraph_cvx.datasets import DATA_VARIABLE
 from seraph_cvx.estimators.half_labeled import LabeledOnly
 
+pytestmark = pytest.mark.once
+
 METRICS = {"euclidean": Euclidean, "wide": lambda: Stretched(100.0)}
 
 

@@ -18,6 +18,8 @@ from reproduction_programs import run_row, without_metric
 from seraph_cvx import PairSet, solve_m_step
 from seraph_cvx.plots.style import PALETTE
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_figure_1_gdm_takes_the_vertical_and_posterior_sparsity_the_horizontal_feature(seed):

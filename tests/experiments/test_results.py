@@ -30,6 +30,8 @@ from evidence.tasks import TASKS
 from reproduction_programs import invented_table, reproduce, run_row
 from scipy.stats import ttest_ind, ttest_rel
 
+pytestmark = pytest.mark.once
+
 # Tables
 
 

@@ -16,6 +16,8 @@ from evidence.runs import Protocol, run_methods
 from joblib import parallel_config
 from reproduction_programs import reproduce
 
+pytestmark = pytest.mark.once
+
 # Runs
 
 

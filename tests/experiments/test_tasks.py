@@ -25,6 +25,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from seraph_cvx import PairSet, datasets
 
+pytestmark = pytest.mark.once
+
 IMAGES = [name for name, task in TASKS.items() if task.is_stratified]
 IRIS, WINE = TASKS["iris"], TASKS["wine"]
 

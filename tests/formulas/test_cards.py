@@ -32,6 +32,8 @@ from seraph_cvx.m_step.explain import ConvexityProof
 from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
 
+pytestmark = pytest.mark.once
+
 POINTS = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 PAIRS = PairSet.from_labels(POINTS, [0, 0, 1, 1, -1, -1])
 FEW = PairSet.from_constraints(POINTS, [(0, 1)], [(0, 2)], [0.5], [2.0])

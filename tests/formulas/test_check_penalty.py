@@ -92,6 +92,7 @@ MISTAKES = [
 """The check that fails, and the block that is wrong."""
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("claim", "block"), MISTAKES)
 @pytest.mark.filterwarnings("ignore:Forming a nonconvex expression")
 def test_a_planted_mistake_is_found_at_few_matrices(claim, block):

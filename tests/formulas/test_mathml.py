@@ -12,6 +12,8 @@ from seraph_cvx.display.page import Chart, Curve, to_svg
 from seraph_cvx.display.symbols import in_symbols, prose
 from seraph_cvx.theory.report import CLAIMS
 
+pytestmark = pytest.mark.once
+
 CLAIM_FORMULAS = [claim.formula for claim, _ in CLAIMS.values()]
 PARTS = {"mfrac": 2, "msub": 2, "msup": 2, "msubsup": 3, "munder": 2, "mover": 2}
 

@@ -135,6 +135,11 @@ CASES = {
     ),
 }
 """A class and what its `from_result` is given, functions of it evaluated."""
+SLOW_CASES = (
+    *("metric of rank 0", "metric, large numbers", "posterior without labels"),
+    *("posterior of two points", "history of one iteration", "slice without paths"),
+    *("duality of one iteration", "path to zero"),
+)
 PLAIN = [case for case in CASES if not re.search(" of| from| to|without|,", case)]
 
 
@@ -160,7 +165,10 @@ def places_of(ax):
 # What holds for every display
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW_CASES)) for c in CASES]
+)
 def test_every_display_is_legible_labeled_and_large(case):
     """No text overlaps or is clipped; 11 points at 1280 pixels."""
     display = display_of(case).plot()
@@ -180,7 +188,14 @@ def noise():
     return PosteriorDisplay(values, np.arange(400), [("a", 150), ("b", 250)])
 
 
-@pytest.mark.parametrize("case", ["posterior, twenty classes", "feature weights, long names", ""])
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param("posterior, twenty classes", marks=pytest.mark.slow),
+        *("feature weights, long names", ""),
+    ],
+)
 def test_the_largest_pictures_are_under_300_kb(case, tmp_path):
     display = display_of(case) if case else noise()
     figure = display.draw(tmp_path / "picture.svg")
@@ -515,8 +530,14 @@ def test_spectrum_shows_the_eigenvalues_and_marks_the_rank():
     assert legend_of(several) == names
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
-    "weights", [(), (3.0,), (1.0, 0.0), (900.0, 30.0, 1.0), (9e3, 3e3)], ids=str
+    "weights",
+    [
+        *((), (1.0, 0.0), (900.0, 30.0, 1.0)),
+        *(pytest.param(weights, marks=pytest.mark.slow) for weights in ((3.0,), (9e3, 3e3))),
+    ],
+    ids=str,
 )
 def test_path_panels_show_the_path_at_the_same_trace_weights_and_all_of_them(weights, tmp_path):
     path = short_path(*weights)
@@ -608,6 +629,7 @@ def regions(metric, *more):
     return RegionsDisplay.from_result(metric, X[:, :3], Y_TRAIN, X_TEST, Y_TEST, *more)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("metric", "more"),
     [
@@ -669,9 +691,10 @@ def fit_of(case):
     return plot_fit(**plain | FITS[case])
 
 
-SLOW_FITS = ("one iteration", "many iterations", "string labels")
+SLOW_FITS = ("one iteration", "many iterations", "string labels", "square", "large numbers")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW_FITS)) for c in FITS]
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import cvxpy as cp
 import numpy as np
 import pytest
 from command_line import assert_answered_in_words, run, words
 
 from seraph_cvx import certify_problem, compare_solvers
+from seraph_cvx.processes.isolation import ForkServer
+from seraph_cvx.race import problem_race
 from seraph_cvx.race.problem_race import agreement
 
 X = cp.Variable(3, name="x")
@@ -35,6 +39,19 @@ def file(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def kept_server():
+    with ForkServer(problem_race.PRELOAD, {"OMP_NUM_THREADS": "1"}) as server:
+        yield server
+
+
+@pytest.fixture
+def one_server(kept_server, monkeypatch):
+    """Races share a fork server with all that it imported; the command's race has its own."""
+    monkeypatch.setattr(problem_race, "ForkServer", lambda *_: nullcontext(kept_server))
+
+
+@pytest.mark.usefixtures("one_server")
 def test_each_answer_is_measured_at_its_own_point():
     X.value = None
     race = compare_solvers(LEAST_SQUARES, ["CLARABEL", ("SCS", {"max_iters": 2})])
@@ -53,6 +70,7 @@ def test_each_answer_is_measured_at_its_own_point():
     assert "proof" in race.to_markdown()
 
 
+@pytest.mark.usefixtures("one_server")
 @pytest.mark.parametrize(
     ("problem", "said"), [(INFEASIBLE, "infeasible"), (UNBOUNDED, "unbounded")]
 )
@@ -69,6 +87,7 @@ def test_a_status_that_the_proof_contradicts_is_called_so():
     assert agreement(feasible, "user_limit") == ""
 
 
+@pytest.mark.usefixtures("one_server")
 def test_a_solver_for_other_cones_is_named_and_one_that_is_missing_refused():
     race = compare_solvers(cp.Problem(cp.Minimize(cp.exp(X[0])), [X[0] >= 0]), time_limit=30.0)
     assert "OSQP" not in [row["solver"] for row in race.rows]

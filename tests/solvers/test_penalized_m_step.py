@@ -344,7 +344,11 @@ class SlowTraceBound(TraceBound):
         return super().prox(Y, step)
 
 
-@pytest.mark.parametrize("others", [[], [Diagonal()], [UpperBound(np.eye(6))]], ids=str)
+@pytest.mark.parametrize(
+    "others",
+    [[], pytest.param([Diagonal()], marks=pytest.mark.slow), [UpperBound(np.eye(6))]],
+    ids=str,
+)
 def test_the_time_is_looked_at_within_every_step(others, monkeypatch):
     """What is left to do then is to evaluate the last point, and to make its multiplier."""
     clock = [0.0]

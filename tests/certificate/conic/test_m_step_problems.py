@@ -11,7 +11,7 @@ from seraph_cvx import certify_problem, solve_m_step, state_m_step
 from seraph_cvx.m_step.statement import textbook_statement
 
 M = 4
-OBJECTIVE = random_objective(1, "hyper", n=30, m=M)
+OBJECTIVE = random_objective(1, "hyper", n=16, m=M)
 V = OBJECTIVE.pairs.points[0] - OBJECTIVE.pairs.points[1]
 SIZE = float(np.trace(solve_m_step(OBJECTIVE).metric))
 OFF = np.triu_indices(M, 1)
