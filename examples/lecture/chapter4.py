@@ -21,7 +21,7 @@ with app.setup:
     )
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.numerics.verified_psd import is_proven_positive_definite
-    from seraph_cvx.solvers.first_order import fista
+    from seraph_cvx.solvers.methods import fista
 
 
 @app.cell(hide_code=True)
@@ -72,8 +72,7 @@ def _(objective):
     # A first-order method (chapter 5) from A = I, stopped early; the certificate judges each.
     counts = [0, 5, 20, 50, 80, 100, 120, 150, 180, 220, 260, 300, 350]
     path = [np.eye(4)] + [
-        fista(objective, tol=1e-12, max_iter=k, start=np.eye(4), finish=False).metric
-        for k in counts[1:]
+        fista(objective, tol=1e-12, max_iter=k, start=np.eye(4)).metric for k in counts[1:]
     ]
     certificates = [certify(objective, A) for A in path]
     return certificates, counts, path

@@ -13,7 +13,7 @@ with app.setup:
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
     from seraph_cvx.display.formulas import CENTRAL_PATH, FISTA, ON_A_FACE, PROJECTED_GRADIENT
     from seraph_cvx.plots.style import PALETTE
-    from seraph_cvx.solvers.first_order import fista, projected_gradient
+    from seraph_cvx.solvers.methods import fista, projected_gradient
 
 
 @app.cell(hide_code=True)
@@ -60,7 +60,7 @@ def _(objective):
     counts = [1, 3, 10, 30, 60, 100, 150, 200, 300, 500]
     methods = {
         "projected gradient": lambda k: projected_gradient(objective, 1e-12, k),
-        "FISTA": lambda k: fista(objective, 1e-12, k, finish=False),  # no Newton first
+        "FISTA": lambda k: fista(objective, 1e-12, k),
     }
     gaps = {
         name: [certify(objective, run(k).metric).relative_gap for k in counts]
@@ -270,7 +270,7 @@ def _():
 def _(objective):
     race = compare_solvers(
         objective,
-        solvers=["fista", "CLARABEL", "SCS"],
+        solvers=["newton", "CLARABEL", "SCS"],
         tols=[1e-2, 1e-4],
         time_limit=8.0,
     )

@@ -44,7 +44,7 @@ ENDINGS = (".npz", ".csv", ".tsv", ".txt")
 @app.command(
     epilog="""\b
 Examples:
-  seraph-cvx compare --suite small --solvers fista,SCS/dual --out race
+  seraph-cvx compare --suite small --solvers newton,SCS/dual --out race
   seraph-cvx compare portfolio.py:problem --solvers CLARABEL,SCS"""
 )
 def compare(
@@ -69,7 +69,7 @@ def compare(
     label: str = option("y", "The label column of CSV files.", metavar="COLUMN"),
     solvers: str | None = option(
         None,
-        "Comma-separated names: fista, SCS (both formulations), SCS/dual, UNO, or "
+        "Comma-separated names: newton, SCS (both formulations), SCS/dual, UNO, or "
         "name=module:function for one of your own. By default all that are installed.",
     ),
     tol: str = option("1e-3,1e-5,1e-7", "Comma-separated tolerances to ask for."),

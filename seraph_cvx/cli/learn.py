@@ -207,8 +207,9 @@ def fit(
     ),
     solver: str = in_panel(
         SEARCH,
-        "fista",
-        "For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS.",
+        "newton",
+        "For the convex steps of em: newton (the default), fista, projected-gradient, CLARABEL, "
+        "SCS.",
     ),
     tol: float = in_panel(
         SEARCH,
@@ -243,7 +244,7 @@ def fit(
     polish: bool = in_panel(
         SEARCH,
         False,
-        "Continue with fista where the answer of another solver is not certified.",
+        "Continue with newton where the answer of another solver is not certified.",
         "--polish",
     ),
     allow_unattained: bool = in_panel(

@@ -18,13 +18,13 @@ class ResultTable:
 
     Examples
     --------
-    >>> table = ResultTable("Gaps", [{"solver": "fista", "gap": 1.5e-9}])
+    >>> table = ResultTable("Gaps", [{"solver": "newton", "gap": 1.5e-9}])
     >>> print(table.to_markdown())
     **Gaps**
     <BLANKLINE>
     | solver | gap |
     | --- | --- |
-    | fista | 1.5e-09 |
+    | newton | 1.5e-09 |
     """
 
     title: str

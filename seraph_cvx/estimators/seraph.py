@@ -45,9 +45,9 @@ class SERAPH(BaseSERAPH):
         The paper's EM-like scheme, whose M-steps are convex and certified; or Newton's method on
         (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
         standardized points) and ends at a stationary point.
-    solver : str, default="fista"
-        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`: "fista", or a conic one such as
-        "CLARABEL", in upper or lower case.
+    solver : str, default="newton"
+        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`: "newton", or a conic one such
+        as "CLARABEL", in upper or lower case.
     tol : float, default=1e-6
         EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
         larger relative fall, see :class:`seraph_cvx.fit.direct.DirectSolution`.
@@ -75,7 +75,7 @@ class SERAPH(BaseSERAPH):
         The graph of that term: 7 neighbors, weights "heat" or "binary", normalized or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
-        certified M-step. False, and any solver other than "fista", runs E-steps and M-steps alone,
+        certified M-step. False, and any solver other than "newton", runs E-steps and M-steps alone,
         as the paper does, which end near a fixed point too, ten to a hundred times later.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
@@ -129,7 +129,7 @@ class SERAPH(BaseSERAPH):
     formulation : "primal" or "dual", default="primal"
         Which statement of the M-step a conic `solver` is given.
     polish : bool, default=False
-        Continue with FISTA where a conic solver's answer is not certified.
+        Continue with "newton" where a conic solver's answer is not certified.
 
     Attributes
     ----------

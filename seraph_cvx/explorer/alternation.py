@@ -11,7 +11,7 @@ import numpy as np
 
 from ..certificate import Certificate, certify
 from ..fit.steps import alternation_steps
-from ..m_step.solve import FIRST_ORDER, MStepSolver
+from ..m_step.solve import OWN_SOLVERS, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
@@ -26,7 +26,7 @@ TOLERANCE = 1e-8
 STANDSTILL = 1e-6
 """The alternation has converged when an iteration lowers J by less, relative to max(1, |J|)."""
 MOST_ITERATIONS = 200
-SOLVERS = ("fista", "projected-gradient", "CLARABEL", "SCS")
+SOLVERS = (*OWN_SOLVERS, "CLARABEL", "SCS")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class StepwiseAlternation:
             sharpness=self.settings.sharpness,
         )
         self.half_steps.append(HalfStep(0, np.eye(2), first))
-        self._steps = alternation_steps(first, MStepSolver("fista"), lambda: TOLERANCE)
+        self._steps = alternation_steps(first, MStepSolver(), lambda: TOLERANCE)
 
     def at(self, number: int) -> HalfStep | None:
         """The state after `number` half-steps, or the last one that could be reached."""
@@ -196,10 +196,10 @@ def ask_solver(half_step: HalfStep, solver: str, time_limit: float = 20.0) -> MS
 def gaps_by_iteration(
     half_step: HalfStep, solver: str, most_steps: int = 1_000
 ) -> list[tuple[int, float]]:
-    """The gaps of a first-order method stopped after 1, 2, 3, 4, 6, ... steps from A = 0."""
+    """The gaps of a solver of this package stopped after 1, 2, 3, 4, 6, ... steps from A = 0."""
     gaps: list[tuple[int, float]] = []
     steps = 1
-    while solver in FIRST_ORDER and steps <= most_steps:
+    while solver in OWN_SOLVERS and steps <= most_steps:
         answer = MStepSolver(solver, max_iter=steps).solve(half_step.objective, TOLERANCE)
         if answer.relative_gap <= TOLERANCE:
             return [*gaps, (max(1, answer.iterations), answer.relative_gap)]

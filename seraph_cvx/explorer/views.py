@@ -111,7 +111,7 @@ def panels_of(state: ExplorerState) -> str:
 
 FORMULAS = (PROBABILITY, M_STEP_ONE_TERM, E_STEP, DESCENT, OBJECTIVE_MINIMIZED, CERTIFICATE)
 ASK = (
-    "The page itself uses FISTA. Ask another solver to solve the current M-step: a certificate "
+    "The page itself uses newton. Ask another solver to solve the current M-step: a certificate "
     "grades it. On 100 points CLARABEL takes about a second, SCS several."
 )
 SYMBOLS = (
@@ -138,7 +138,7 @@ def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
         return str(html().paragraph(ASK))
     if half_step.trouble:
         return str(html().paragraph(half_step.trouble))
-    names = list(dict.fromkeys(("fista", solver)))
+    names = list(dict.fromkeys(("newton", solver)))
     answers = [ask_solver(half_step, name) for name in names]
     distances = [distance_between(answer, answers[0]) for answer in answers]
     curves = {name: gaps_by_iteration(half_step, name) for name in names}

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
 from ..engine.limit import OutOfTime
-from ..m_step.solve import MStepSolver
+from ..m_step.solve import MStepSolver, warn_of_new_meaning
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
@@ -137,7 +137,7 @@ def alternate(
     trace_weight: float = 1.0,
     threshold: float = 1.0,
     sharpness: float | None = None,
-    solver: Any = "fista",
+    solver: Any = "newton",
     tol: float = 1e-6,
     m_step_tol: float = 1e-8,
     max_iter: int = 500,
@@ -181,7 +181,7 @@ def alternate(
         A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
         not convex: another start may end at another metric.
     accelerate : bool
-        With solver="fista", replace a hundred EM iterations by a few steps of Newton's method on J
+        With solver="newton", replace a hundred EM iterations by a few steps of Newton's method on J
         after the first M-step. False is the paper's sequence; it may end at another fixed point,
         with the same kind of certificate.
     penalties : sequence of Penalty
@@ -213,6 +213,7 @@ def alternate(
     >>> run.status.value, run.metric.round(3)
     ('certified', array([[0.897]]))
     """
+    warn_of_new_meaning(solver, stacklevel=2)
     objective = MStepObjective(
         pairs,
         previous_metric=None if start is None else check_metric(start, pairs.n_features, "start"),
@@ -269,7 +270,7 @@ def run_alternation(
     if time_limit is not None:
         deadline = started + check_number(time_limit, "time_limit", 0.0, strict=True)
         solver = replace(solver, deadline=deadline)
-    if solver.solver != "fista" or solver.allow_unattained or objective.mu == 0.0 or max_iter < 3:
+    if solver.solver != "newton" or solver.allow_unattained or objective.mu == 0.0 or max_iter < 3:
         accelerate = False
     accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS

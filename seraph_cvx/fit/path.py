@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import KroghInterpolator
 
 from ..certificate import Certificate
-from ..m_step.solve import FIRST_ORDER, MStepSolver
+from ..m_step.solve import OWN_SOLVERS, MStepSolver, warn_of_new_meaning
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
@@ -175,7 +175,7 @@ def seraph_path(
     threshold: float = 1.0,
     sharpness: float | None = None,
     previous_metric: FloatArray | None = None,
-    solver: Any = "fista",
+    solver: Any = "newton",
     tol: float = 1e-6,
     m_step_tol: float = 1e-6,
     manifold_term: FloatArray | None = None,
@@ -242,6 +242,7 @@ def seraph_path(
         raise ValueError(f'algorithm={algorithm!r} is not known: use "m-step" or "em".')
     if algorithm == "em" and previous_metric is not None:
         raise ValueError('previous_metric belongs to algorithm="m-step": the alternation moves it.')
+    warn_of_new_meaning(solver, stacklevel=2)
     first = MStepObjective(
         pairs,
         previous_metric=previous_metric,
@@ -266,7 +267,7 @@ def seraph_path(
             )
         fixed = first.with_trace_weight(trace_weight)
         axis = _vary_penalty(fixed, penalties, varied, penalty_weights)
-    with one_blas_thread() if solver in FIRST_ORDER else nullcontext():
+    with one_blas_thread() if solver in OWN_SOLVERS else nullcontext():
         em_tol = tol if algorithm == "em" else None
         points = tuple(_points(axis, MStepSolver(solver), m_step_tol, em_tol))
     short = [point for point in points if point.message]

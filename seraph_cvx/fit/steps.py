@@ -178,7 +178,7 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
         value=np.inf if certificate is None else certificate.primal_value,
         certificate=certificate,
         status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
-        solver="fista",
+        solver="newton",
         solver_status="stopped within the descent on J",
         iterations=0,
         seconds=seconds,

@@ -157,7 +157,7 @@ def require_conic(solver: str) -> None:
     able = [name for name, reason in conic_solvers().items() if not reason]
     reason = conic_solvers().get(solver, f"CVXPY finds no solver {solver!r} installed")
     if reason:
-        raise ValueError(f'{reason}. Use one of {", ".join(able)}, or "fista".')
+        raise ValueError(f'{reason}. Use one of {", ".join(able)}, or "newton".')
 
 
 @cache
@@ -191,7 +191,7 @@ def _require_memory(objective: MStepObjective, limit: int) -> None:
         raise ProblemTooLarge(
             f"A CVXPY statement of {n_pairs} pairs x {n_entries} matrix entries would take "
             f"about {needed / 2**30:.1f} GiB to compile; the limit is {limit / 2**30:.1f} GiB. "
-            'Use solver="fista", which streams the pairs, or raise memory_limit.'
+            'Use solver="newton", which streams the pairs, or raise memory_limit.'
         )
 
 
@@ -224,7 +224,7 @@ def _grade(
             reason = f"The solver failed: {error}"
         elif raw is None:
             reason = f"The solver returned no matrix ({solver_status})."
-        cure = 'Try solver="fista", another conic solver or the other formulation.'
+        cure = 'Try solver="newton", another conic solver or the other formulation.'
         nothing = {"found": None, "value": np.nan, "certificate": None, "status": Status.FAILED}
         return {**nothing, "message": f"{reason} {cure}"}
     certificate = graded.certificate
@@ -235,5 +235,5 @@ def _grade(
         "certificate": certificate,
         "status": Status.CERTIFIED if is_certified else Status.INACCURATE,
         "psd_violation": graded.psd_violation,
-        "message": "" if is_certified else "polish=True closes the gap by FISTA from this answer.",
+        "message": "" if is_certified else "polish=True closes the gap by newton from this answer.",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ from ..solvers.solution import MStepSolution, Status, require_attained
 if TYPE_CHECKING:
     from .conic import ConicMStep
 
-FIRST_ORDER = ("fista", "projected-gradient")
-"""The methods of this package; every other solver is one of CVXPY's."""
+OWN_SOLVERS = ("newton", "fista", "projected-gradient")
+"""The solvers of this package; every other one is CVXPY's."""
 
 FORMULATIONS = ("primal", "dual")
 
@@ -36,11 +37,11 @@ class MStepSolver:
     """A solver for all M-steps of an alternation or path, which compiles its statement once.
 
     The parameters are those of :func:`solve_m_step`; `deadline`, on the clock of
-    `time.perf_counter`, is that of the whole fit, and `watch` is told the steps of "fista" and
-    "projected-gradient".
+    `time.perf_counter`, is that of the whole fit, and `watch` is told the steps of this package's
+    own solvers.
     """
 
-    solver: Any = "fista"
+    solver: Any = "newton"
     formulation: str = "primal"
     max_iter: int | None = None
     time_limit: float | None = None
@@ -65,7 +66,7 @@ class MStepSolver:
             self.max_iter = check_count(self.max_iter, "max_iter")
         if self.time_limit is not None:
             self.time_limit = check_number(self.time_limit, "time_limit", 0.0, strict=True)
-        if self.solver in FIRST_ORDER:
+        if self.solver in OWN_SOLVERS:
             if self.solver_options:
                 self.require_conic_for("solver_options")
         elif isinstance(self.solver, str):
@@ -76,11 +77,11 @@ class MStepSolver:
     @property
     def never_ascends(self) -> bool:
         """Whether the answer is never worse than the start, however loose the tolerance."""
-        return self.solver in FIRST_ORDER
+        return self.solver in OWN_SOLVERS
 
     def require_conic_for(self, setting: str) -> None:
         """Require a conic solver, which alone knows what to do with this setting."""
-        if self.solver in FIRST_ORDER:
+        if self.solver in OWN_SOLVERS:
             raise ValueError(
                 f"{self.solver} takes no {setting}: that is for conic solvers, such as "
                 'solver="CLARABEL". Leave it out.'
@@ -104,8 +105,8 @@ class MStepSolver:
         with one_blas_thread(min(objective.pairs.points.shape)):
             if not self.allow_unattained:
                 require_attained(objective)
-            if self.solver in FIRST_ORDER:
-                return self._solve_first_order(objective, tol, start, start_factor)
+            if self.solver in OWN_SOLVERS:
+                return self._solve_by_own_method(objective, tol, start, start_factor)
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -125,28 +126,30 @@ class MStepSolver:
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
 
-    def _solve_first_order(
+    def _solve_by_own_method(
         self,
         objective: MStepObjective,
         tol: float,
         start: FloatArray | None,
         start_factor: FloatArray | None,
     ) -> MStepSolution:
-        from ..solvers.first_order import fista, projected_gradient
+        from ..solvers.methods import fista, newton_method, projected_gradient
 
         limit = 20_000 if self.max_iter is None else self.max_iter
         given = objective, tol, limit, start, self._seconds
+        if self.solver == "newton":
+            return newton_method(*given, watch=self.watch, start_factor=start_factor)
         if self.solver == "fista":
-            return fista(*given, watch=self.watch, start_factor=start_factor)
+            return fista(*given, watch=self.watch)
         if np.trace(objective.pair_moment) > LARGEST_MOMENT:
             raise ValueError(
                 "projected-gradient works in the units of the features, and their fourth powers "
-                'overflow: divide X by a constant, or use solver="fista", which is free of units.'
+                'overflow: divide X by a constant, or use solver="newton", which is free of units.'
             )
         return projected_gradient(*given, watch=self.watch)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
-        from ..solvers.first_order import fista
+        from ..solvers.methods import newton_method
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
 
         if self._compiled is None or not self._compiled.is_compiled_for(objective):
@@ -163,10 +166,12 @@ class MStepSolver:
         if not self.polish or answer.metric is None or answer.status is Status.CERTIFIED:
             return answer
         seconds = self._seconds
-        finish = fista(objective, tol, start=answer.metric, time_limit=seconds, watch=self.watch)
+        finish = newton_method(
+            objective, tol, start=answer.metric, time_limit=seconds, watch=self.watch
+        )
         return replace(
             finish,
-            solver=f"{answer.solver} + fista",
+            solver=f"{answer.solver} + newton",
             solver_status=answer.solver_status,
             iterations=answer.iterations + finish.iterations,
             seconds=answer.seconds + finish.seconds,
@@ -177,9 +182,24 @@ class MStepSolver:
         )
 
 
+def warn_of_new_meaning(solver: Any, stacklevel: int = 1) -> None:
+    """Warn of a name that meant another solver up to version 0.1.0; for one release.
+
+    `stacklevel` 1 blames the line that calls this function, 2 the caller of the function it is in.
+    """
+    if isinstance(solver, str) and solver.lower() == "fista":
+        warnings.warn(
+            'solver="fista" is FISTA alone since this version. What it meant up to version 0.1.0, '
+            "Newton's method with FISTA where that does not close the gap, is now "
+            'solver="newton", the default.',
+            FutureWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 def solver_in_full(name: str) -> str:
     """The name of a solver as this package and CVXPY spell it, from any case."""
-    return name.lower() if name.lower() in FIRST_ORDER else name.upper()
+    return name.lower() if name.lower() in OWN_SOLVERS else name.upper()
 
 
 def _require_objective(given: Any) -> None:
@@ -202,13 +222,13 @@ def _require_solver(solver: Any) -> None:
         return
     raise TypeError(
         f"solver={solver!r} is neither the name of a solver nor a solver object of CVXPY: use "
-        '"fista", or the name of a conic solver such as "CLARABEL".'
+        '"newton", or the name of a conic solver such as "CLARABEL".'
     )
 
 
 def solve_m_step(
     objective: MStepObjective,
-    solver: Any = "fista",
+    solver: Any = "newton",
     tol: float = 1e-8,
     *,
     start: FloatArray | None = None,
@@ -229,13 +249,15 @@ def solve_m_step(
     ----------
     objective : MStepObjective
     solver : str
-        "fista", "projected-gradient", or any CVXPY solver with the PSD and the exponential cone:
-        "CLARABEL", "SCS", "MOSEK", ..., in upper or lower case.
+        "newton", "fista", "projected-gradient", or any CVXPY solver with the PSD and the
+        exponential cone: "CLARABEL", "SCS", "MOSEK", ..., in upper or lower case. "newton" is
+        Newton's method on a factor of A, and FISTA where that does not close the gap. "fista" is
+        FISTA alone, "projected-gradient" the paper's method; these two take no penalties.
     tol : float
         The relative gap at which the answer counts as certified. A conic solver gets it as its
         own tolerance, and is then judged by the certificate.
     start : (m, m) array, optional
-        Where a first-order method starts.
+        Where "newton", "fista" and "projected-gradient" start.
     formulation : "primal" or "dual"
         What a conic solver is given.
     max_iter, time_limit : optional
@@ -243,12 +265,13 @@ def solve_m_step(
     solver_options : mapping, optional
         Passed to the conic solver as they are.
     polish : bool
-        Continue with FISTA from a conic solver's answer that is not certified; the solution says
-        so.
+        Continue with "newton" from a conic solver's answer that is not certified; the solution
+        says so.
     memory_limit : int, optional
         Bytes the CVXPY compilation may take (4 GiB); more is refused before it starts.
     allow_unattained : bool
-        Solve although no optimum exists: a first-order method then returns its last iterate.
+        Solve although no optimum exists: "newton", which is FISTA alone then, "fista" and
+        "projected-gradient" return their last iterate.
     warm_start : bool
         Let a conic solver start from what it kept of the M-step before: faster, but an answer then
         depends on the M-steps before it. It matters to :func:`seraph_cvx.alternate` and
@@ -283,6 +306,7 @@ def solve_m_step(
         allow_unattained=allow_unattained,
         warm_start=warm_start,
     )
+    warn_of_new_meaning(solver, stacklevel=2)
     solution = chosen.solve(objective, tol, start)
     solution.warn_unless_certified(tol, stacklevel=2)
     return solution

@@ -26,7 +26,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
-from ..solvers.first_order import fista
+from ..solvers.methods import newton_method
 from ..solvers.solution import grade_matrix
 from .attempt import Entrant, NotForThisProblem
 from .race_table import EMPTY_ROW
@@ -112,7 +112,7 @@ def reference_interval(objective: MStepObjective) -> tuple[float, float]:
     The latter is tried where the former is wider than `REFERENCE_TOL`, as rounding makes it on
     badly scaled points, and python-flint is installed.
     """
-    certificate = fista(objective, REFERENCE_TOL, time_limit=60.0).certificate
+    certificate = newton_method(objective, REFERENCE_TOL, time_limit=60.0).certificate
     if certificate is None:
         raise RuntimeError("No lower bound could be proved.")
     lower, upper = certificate.dual_value, certificate.primal_value

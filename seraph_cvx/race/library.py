@@ -44,7 +44,7 @@ from ..penalties import (
     UpperBound,
 )
 from ..processes.whole_file import write_whole
-from ..solvers.first_order import fista
+from ..solvers.methods import newton_method
 from .cbf import ConeProgram
 from .formula_solvers import list_pairs
 from .instances import LIBRARY
@@ -202,7 +202,7 @@ def prove_optimum(objective: MStepObjective, name: str = "this M-step") -> Proof
     proofs: list[Proof] = []
     for tol in TOLERANCES:
         with one_blas_thread():
-            certificate = fista(objective, tol, time_limit=TIME_LIMIT).certificate
+            certificate = newton_method(objective, tol, time_limit=TIME_LIMIT).certificate
         if certificate is not None:
             proofs.append(prove(objective, certificate.metric))
         if proofs and relative_width(proofs[-1]) <= SUFFICIENT_WIDTH:

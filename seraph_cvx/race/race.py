@@ -101,7 +101,7 @@ def compare_solvers(
         each solver is run once, with its own defaults, and only `solvers`, `time_limit` and
         `memory_limit` have a meaning.
     solvers : sequence, optional
-        Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
+        Names such as "newton", "SCS/dual" or "UNO"; functions of your own, which take an objective
         and return a matrix; pairs of either and a dict of its options. See
         :func:`seraph_cvx.race.solvers.entrants`; None: all that are installed.
     tols : sequence of float
@@ -152,9 +152,9 @@ def compare_solvers(
     --------
     >>> from seraph_cvx import MStepObjective, PairSet, compare_solvers
     >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> table = compare_solvers(MStepObjective(pairs), solvers=["fista", "CLARABEL"], tols=[1e-6])
+    >>> table = compare_solvers(MStepObjective(pairs), solvers=["newton", "CLARABEL"], tols=[1e-6])
     >>> [(row["solver"], row["formulation"], row["true_gap"] < 1e-5) for row in table.rows]
-    [('fista', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
+    [('newton', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
     """
     if type(objective_or_suite).__module__.startswith("cvxpy."):
         from .problem_race import compare_on_problem
@@ -234,7 +234,7 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from seraph_cvx.race.race_table import EMPTY_ROW
-    >>> row = EMPTY_ROW | dict(instance="iris", solver="fista", formulation="", tol=1e-3)
+    >>> row = EMPTY_ROW | dict(instance="iris", solver="newton", formulation="", tol=1e-3)
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "race.jsonl"
     ...     with RaceJournal(file) as journal:

@@ -35,7 +35,7 @@ and races after
 
 Each run is in a separate process, which imports the function: a registered one cannot live in
 the script that calls ``compare_solvers``. A function that takes an objective and returns a matrix
-needs no registration: ``solvers=["fista", function]``, see ``examples/guide/race-your-own.md``.
+needs no registration: ``solvers=["newton", function]``, see ``examples/guide/race-your-own.md``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
-from ..solvers.first_order import fista, projected_gradient
+from ..solvers.methods import fista, newton_method, projected_gradient
 from ..solvers.solution import MStepSolution, Status
 from .attempt import Attempt, Entrant, NotForThisProblem, Solver, own_entrant
 from .conic_solvers import conic_entrants
@@ -69,7 +69,7 @@ def register_solver(name: str, function: str | Solver) -> None:
 
     Examples
     --------
-    >>> register_solver("own", "seraph_cvx.race.solvers:first_order")
+    >>> register_solver("own", "seraph_cvx.race.solvers:our_solver")
     >>> [entrant.label for entrant in entrants(["own"])]
     ['own']
     >>> forget_solver("own")
@@ -88,7 +88,7 @@ def register_solver(name: str, function: str | Solver) -> None:
             f"{name}: {function!r} is not a top-level function of an importable module. Write it "
             f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
         )
-    if name in _FIRST_ORDER or name.isupper() or not name or set(name) & set("/=, "):
+    if name in _OUR_SOLVERS or name.isupper() or not name or set(name) & set("/=, "):
         raise ValueError(
             f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
             "solvers), without / = and comma."
@@ -120,22 +120,22 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     Parameters
     ----------
     solvers : sequence, optional
-        Names: ``"fista"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
+        Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
         name, or ``"name=module:function"``, which registers it. A function of your own, which takes
         an objective and returns a matrix. Or a pair of either and a dict of its options, such as
         ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed and solve a tiny problem.
 
     Examples
     --------
-    >>> chosen = entrants(["fista", "SCS", ("CLARABEL/dual", {"max_iter": 9})])
+    >>> chosen = entrants(["newton", "SCS", ("CLARABEL/dual", {"max_iter": 9})])
     >>> [entrant.label for entrant in chosen]
-    ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
+    ['newton', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
         others = [e for kind in kinds_of_entrants().values() for e in kind]
         reasons = obstacles(others)
         able = [entrant for entrant in others if not reasons[entrant.label]]
-        return [*_first_order_entrants(), *able, *_REGISTERED.values()]
+        return [*_our_entrants(), *able, *_REGISTERED.values()]
     asked = [_with_options(given) for given in solvers]
     named = {name: _of_name(name) for name, _ in asked if isinstance(name, str)}
     reasons = obstacles([entrant for found in named.values() for entrant in found])
@@ -165,7 +165,7 @@ def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
             f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
             "options."
         )
-    if isinstance(one, str) and options and one in [*_FIRST_ORDER, *_REGISTERED]:
+    if isinstance(one, str) and options and one in [*_OUR_SOLVERS, *_REGISTERED]:
         raise ValueError(f"{one} takes no options: give the function itself, with its options.")
     return one, options
 
@@ -175,7 +175,7 @@ def _of_name(name: str) -> list[Entrant]:
     wanted, is_new, function = name.partition("=")
     if is_new:
         register_solver(wanted, function)
-    own = [*_first_order_entrants(), *_REGISTERED.values()]
+    own = [*_our_entrants(), *_REGISTERED.values()]
     return [entrant for entrant in own if wanted == entrant.solver] or [
         entrant
         for entrant in [*listed_entrants(), *conic_entrants()]
@@ -188,13 +188,13 @@ def _why_not(name: str, reason: str) -> str:
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
     here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
-    known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
+    known = [*_our_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
     labels = ", ".join(entrant.label for entrant in known)
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
-def _first_order_entrants() -> list[Entrant]:
-    return [Entrant(name, "", f"{__name__}:first_order", (name,)) for name in _FIRST_ORDER]
+def _our_entrants() -> list[Entrant]:
+    return [Entrant(name, "", f"{__name__}:our_solver", (name,)) for name in _OUR_SOLVERS]
 
 
 def listed_entrants() -> list[Entrant]:
@@ -220,24 +220,25 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
     }
 
 
-_FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
+_OUR_SOLVERS: dict[str, Callable[..., MStepSolution]] = {
+    "newton": newton_method,
     "fista": fista,
     "projected-gradient": projected_gradient,
 }
 
 
-def first_order(
-    objective: MStepObjective, tol: float, time_limit: float, solver: str = "fista"
+def our_solver(
+    objective: MStepObjective, tol: float, time_limit: float, solver: str = "newton"
 ) -> Attempt:
-    """Solve by FISTA or the paper's projected gradient, which takes no penalties."""
-    if solver == "projected-gradient" and objective.penalties:
+    """Solve by a solver of this package; only "newton" takes penalties."""
+    if solver != "newton" and objective.penalties:
         raise NotForThisProblem(
-            "projected-gradient takes no penalties but the trace penalty and the manifold term, "
+            f"{solver} takes no penalties but the trace penalty and the manifold term, "
             f"and this M-step has {list(objective.penalties)}"
         )
     unsolvable = [block for block in objective.penalties if not block.is_solvable]
     if unsolvable:
         raise NotForThisProblem(f"{unsolvable[0]!r} is neither smooth nor has it a proximal step")
-    answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
+    answer = _OUR_SOLVERS[solver](objective, tol, 1_000_000, None, time_limit)
     claims = answer.status is Status.CERTIFIED
     return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)

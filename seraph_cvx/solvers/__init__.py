@@ -1,1 +1,1 @@
-"""Minimization over the cone of PSD matrices: first-order methods, Newton on a face, stopping."""
+"""Minimization over the cone of PSD matrices: Newton on a factor, gradient steps, stopping."""

@@ -130,7 +130,7 @@ def solve_penalized(
         if not block.is_solvable:
             raise ValueError(
                 f"{block!r} is neither smooth (is_smooth) nor has it a proximal step (prox), so "
-                'solver="fista" cannot take it: use a conic solver, for instance '
+                'solver="newton" cannot take it: use a conic solver, for instance '
                 'solver="CLARABEL".'
             )
     if is_for_interior_point(objective):

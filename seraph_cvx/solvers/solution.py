@@ -90,11 +90,11 @@ class MStepSolution:
     solver_seconds, compile_seconds : float
         Spent inside the solver, and in stating and canonicalizing the problem for it.
     certificate_seconds : float
-        Spent on certificates while a first-order method ran.
+        Spent on certificates while a solver of this package ran.
     psd_violation : float
         Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
     polished : bool
-        Whether FISTA continued from the solver's answer.
+        Whether "newton" continued from the solver's answer.
     message : str
         What went wrong and the remedy, where something did.
     """

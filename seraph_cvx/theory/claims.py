@@ -104,10 +104,10 @@ print(f"best with κ < 0: {L[k[:, 0] < 0].min():.4f}")
         formula=r"\hat{A} = -\kappa^* A^* , \quad \hat{\eta} = -\kappa^* \eta , \quad"
         r" \hat{\lambda} = \frac{\lambda}{-\kappa^*} , \quad \hat{p}^{\hat{A}} = p^{A^*}",
         evidence="mu = 0: (6) solved by a profile over kappa, the inner problem stated in CVXPY "
-        "in the metric A; (7) with the mapped hyperparameters by FISTA, certified; metrics and "
-        "all posteriors compared. mu > 0: (6) by alternating over A and kappa, then (7) by direct "
-        "descent from near the mapped metric. The identity of both objectives at random (A, kappa "
-        "< 0).",
+        "in the metric A; (7) with the mapped hyperparameters by Newton's method, certified; "
+        "metrics and all posteriors compared. mu > 0: (6) by alternating over A and kappa, then "
+        "(7) by direct descent from near the mapped metric. The identity of both objectives at "
+        "random (A, kappa < 0).",
         expected=Verdict.CORRECTED,
         correction="It holds where kappa* < 0. At kappa* > 0, which occurs (claim 4), eta_hat is "
         "negative and lambda_hat too: they are no hyperparameters of (7).",

@@ -31,18 +31,18 @@ def assert_certified(objective, solution, tol=1e-8):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", [*EMBEDDED, *FILES])
-def test_fista_is_certified(name, seed, request):
+def test_newton_is_certified(name, seed, request):
     sampling = {}
     if name in FILES:
         folder = request.getfixturevalue("data_folder")
         sampling = {"n_labeled": FILES[name], "data_dir": folder}
     objective = first_m_step(name, seed, **sampling)
-    assert_certified(objective, solve_m_step(objective, solver="fista", tol=1e-8))
+    assert_certified(objective, solve_m_step(objective, solver="newton", tol=1e-8))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", EMBEDDED)
-def test_fista_is_certified_on_a_later_m_step(name, seed):
+def test_newton_is_certified_on_a_later_m_step(name, seed):
     """The second M-step, whose soft labels are streamed from the first metric."""
     first = first_m_step(name, seed)
     metric = solve_m_step(first, tol=1e-4).metric
@@ -53,10 +53,10 @@ def test_fista_is_certified_on_a_later_m_step(name, seed):
 @pytest.mark.parametrize(
     ("name", "tol"), [("iris", 1e-5), pytest.param("balance", 1e-6, marks=pytest.mark.slow)]
 )
-def test_two_first_order_methods_agree_by_the_certificate(name, tol):
+def test_newton_and_projected_gradient_agree_by_the_certificate(name, tol):
     objective = first_m_step(name, 0, n_points=50)
     paper = solve_m_step(objective, solver="projected-gradient", tol=tol)
-    ours = solve_m_step(objective, solver="fista", tol=1e-8)
+    ours = solve_m_step(objective, solver="newton", tol=1e-8)
     assert paper.status is Status.CERTIFIED
     assert ours.certificate.dual_value <= paper.value + 1e-12
     assert paper.certificate.dual_value <= ours.value + 1e-12
@@ -110,7 +110,7 @@ def test_conic_solvers_never_beat_the_certified_bound(solver, name, seed, n_poin
         assert answer.relative_gap < 1e-2
 
 
-def test_failure_path_first_order_iteration_limit_is_not_silent():
+def test_failure_path_an_iteration_limit_is_not_silent():
     objective = first_m_step("wine", 0)
     with pytest.warns(NotCertified, match="iteration_limit.*asked for 1e-08"):
         solution = solve_m_step(objective, max_iter=3)

@@ -29,6 +29,7 @@ from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.certificate.certificate import lower_bounds
 from seraph_cvx.certificate.pair_bounds import Gain, bound_pairs
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.m_step.solve import OWN_SOLVERS
 from seraph_cvx.model.posterior import negative_logs
 from seraph_cvx.numerics.psd_cone import scaled_factor
 from seraph_cvx.numerics.rounding import LARGEST_LOG
@@ -134,6 +135,7 @@ def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have():
     assert np.ptp(best) <= 1e-6  # turning the points does not change the problem
 
 
+@pytest.mark.filterwarnings("ignore:.*FISTA alone:FutureWarning")
 @pytest.mark.parametrize(
     ("unlabeled_weight", "trace_weight"), [(0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.5, 1.0)]
 )
@@ -151,7 +153,7 @@ def test_weak_duality_when_no_two_counted_points_differ(unlabeled_weight, trace_
     assert certify(objective, np.zeros((2, 2))).relative_gap == pytest.approx(0.0, abs=1e-9)
     gap = certify(objective, np.eye(2)).duality_gap
     assert gap == pytest.approx(2.0 * trace_weight, abs=1e-9)
-    for solver in ("fista", "projected-gradient"):
+    for solver in OWN_SOLVERS:
         solution = solve_m_step(objective, solver)
         assert solution.status is Status.CERTIFIED
         assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)

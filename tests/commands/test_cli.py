@@ -296,6 +296,21 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
     assert_answered_in_words(short, ["raise --time-limit"], 1)
 
 
+@pytest.mark.filterwarnings("default::FutureWarning")
+def test_newton_is_a_solver_like_others_and_who_asks_for_fista_is_told_of_newton(table):
+    default, newton = (run(f"{FIT} --force {more}") for more in ("", "--solver newton"))
+    assert default.exit_code == newton.exit_code == 0, newton.output
+    assert default.stderr == newton.stderr
+    for result in (default, newton):
+        assert "a rough M-step, Newton's method on J" in words(result.stdout)
+    fista = run(f"{FIT} --force --solver fista --tol 1e-3 --m-step-tol 1e-4")
+    assert fista.exit_code == 0, fista.output
+    assert "soft labels, then a convex M-step" in words(fista.stdout)
+    assert words(fista.stderr).count("FutureWarning: --solver fista is FISTA alone") == 1
+    assert "is now --solver newton, the default." in words(fista.stderr)
+    assert "newton (the default), fista," in words(run("fit --help").output).replace("│ ", "")
+
+
 def test_other_warnings_are_shown_too(table, monkeypatch):
     inner = SERAPH._minimize
 
@@ -412,12 +427,12 @@ def without_license(objective, tol, time_limit):
 def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
     folder, no_matplotlib, monkeypatch
 ):
-    """A solver of the user's own, found where the user stands; it fails, fista goes on."""
+    """A solver of the user's own, found where the user stands; it fails, newton goes on."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     (folder / "solver_of_mine.py").write_text(OWN_SOLVER)
     command = (
         "compare --suite tiny --tol 1e-3 --out race "
-        "--solvers fista,mine=solver_of_mine:without_license"
+        "--solvers newton,mine=solver_of_mine:without_license"
     )
     notes = [
         "mine at 0.001: error (RuntimeError: license not found",
@@ -429,11 +444,11 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
         forget_solver("mine")
         assert result.exit_code == 0, result.output
         assert all(note in words(result.stderr) for note in noted), result.stderr
-        assert "fista at" not in result.stderr
+        assert "newton at" not in result.stderr
     assert names_in(folder / "race") == ["race.jsonl", "race.md"]
     rows = race.read_race(folder / "race/race.jsonl").rows
     outcomes = {(row["solver"], row["outcome"]) for row in rows}
-    assert outcomes == {("fista", "done"), ("mine", "error")}
+    assert outcomes == {("newton", "done"), ("mine", "error")}
 
 
 @pytest.mark.parametrize(("named", "address"), [("local", None), ("tcp://a:8786", "tcp://a:8786")])

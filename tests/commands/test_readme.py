@@ -74,7 +74,7 @@ def test_the_guide_to_modeling_has_every_block_in_its_table(repository):
             is_linear = block.regularizer is not plain.regularizer
             is_solvable = block.is_smooth or block.prox is not plain.prox
             blocks[name] = [
-                "all" if is_linear else "fista, conic" if is_solvable else "conic",
+                "all" if is_linear else "newton, conic" if is_solvable else "conic",
                 "yes" if is_linear or block.dual_terms is not plain.dual_terms else "no",
                 "yes" if is_linear or block.ball_terms is not plain.ball_terms else "no",
             ]

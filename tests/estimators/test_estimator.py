@@ -176,8 +176,8 @@ REFUSED = {
     "time_limit=0": {"time_limit": 0.0},
     'use "raise" or "keep"': {"on_interrupt": "stop"},
     "callback=3 is no function": {"callback": 3},
-    "fista takes no polish: that is for conic solvers": {"polish": True},
-    "fista takes no formulation": {"formulation": "dual"},
+    "newton takes no polish: that is for conic solvers": {"polish": True},
+    "newton takes no formulation": {"formulation": "dual"},
     'polish is for .*algorithm="em"': {"algorithm": "direct", "polish": True},
     "callback is for the M-steps": {"algorithm": "direct", "callback": print},
 }

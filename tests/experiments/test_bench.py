@@ -201,8 +201,8 @@ def test_a_whole_fit_is_timed_to_the_end_or_is_a_bound(small_samplings, monkeypa
     assert whole["ratio"] == whole["CLARABEL (s)"] / whole["own (s)"]
     (cut,) = whole_fit(time_limit=0.0)
 
-    def stopped(pairs, solver="fista", callback=None, **settings):
-        if solver == "fista":
+    def stopped(pairs, solver="newton", callback=None, **settings):
+        if solver == "newton":
             return alternate(pairs, **settings)
         callback(SimpleNamespace(number=1), None)
         raise KeyboardInterrupt
@@ -243,8 +243,8 @@ def test_the_fastest_of_a_kind_is_the_first_rung_that_is_truly_within_the_gap(
     solvers = {name: Entrant(name, "", "module:function") for name in LADDER}
     rivals = {"conic": [solvers[name] for name in "ABCD"], "factor": [solvers["E"]]}
     (row,) = rows_of(m_steps.bench_first_m_steps, ["iris"], (0,), 60.0, rivals)
-    own = row["fista to 1e-8 (s)"]
-    assert (row["fastest conic"], row["conic (s)"], row["conic / fista"]) == ("B", 3.0, 3.0 / own)
+    own = row["newton to 1e-8 (s)"]
+    assert (row["fastest conic"], row["conic (s)"], row["conic / newton"]) == ("B", 3.0, 3.0 / own)
     assert (row["fastest factor"], row["factor (s)"], row["ratio"]) == ("E", 0.25, 0.25 / own)
     labels, tolerances, limits = zip(*asked, strict=True)
     assert "".join(labels) == "ABBCDDDDDE"
@@ -259,10 +259,10 @@ def test_own_m_step_against_rivals(monkeypatch):
     with ForkServer([m_steps.__name__, *PRELOAD_CONIC], ONE_THREAD) as server:
         monkeypatch.setattr(m_steps, "ForkServer", lambda *_: nullcontext(server))
         (row,) = rows_of(m_steps.bench_first_m_steps, ["balance"], (0,), 0.5, rivals)
-    assert row["fista to 1e-8 (s)"] < 10.0
+    assert row["newton to 1e-8 (s)"] < 10.0
     assert row["conic (s)"] == "> 0.5"
     assert row["fastest factor"] == "L-BFGS-B/factor"
-    assert row["ratio"] == row["factor / fista"] == row["factor (s)"] / row["fista to 1e-8 (s)"]
+    assert row["ratio"] == row["factor / newton"] == row["factor (s)"] / row["newton to 1e-8 (s)"]
 
 
 def test_a_rivals_run_is_graded_by_the_best_bound_known(small_samplings, monkeypatch):
@@ -274,10 +274,13 @@ def test_a_rivals_run_is_graded_by_the_best_bound_known(small_samplings, monkeyp
     other = certify(objective, solve_m_step(objective, tol=1e-6).metric)
     assert bound <= other.primal_value  # proven both; a computed value may be below the optimum
     assert other.dual_value <= bound + 1e-10 * max(1.0, bound)  # its gap, at most
-    poor = SimpleNamespace(relative_gap=1e-7, seconds=1.0, certificate_seconds=0.1)
-    monkeypatch.setattr(m_steps, "fista", lambda objective, **settings: poor)
-    with pytest.raises(RuntimeError, match="fista is not certified on iris, seed 3"):
-        rows_of(m_steps.bench_first_m_steps, ["iris"], (3,), rivals={})
+    for name, solver in (("fista", "fista"), ("newton_method", "newton")):
+        poor = SimpleNamespace(
+            solver=solver, relative_gap=1e-7, seconds=1.0, certificate_seconds=0.1
+        )
+        monkeypatch.setattr(m_steps, name, lambda objective, tol, answer=poor: answer)
+        with pytest.raises(RuntimeError, match=f"{solver} is not certified on iris, seed 3"):
+            rows_of(m_steps.bench_first_m_steps, ["iris"], (3,), rivals={})
 
 
 def test_compilation_is_told_as_ratios_to_ours_or_is_a_bound(small_samplings, monkeypatch):
@@ -296,11 +299,11 @@ def test_compilation_is_told_as_ratios_to_ours_or_is_a_bound(small_samplings, mo
 
 def test_answers_show_the_solvers_word_beside_the_truth(small_samplings):
     rows = rows_of(m_steps.bench_answers, names=["iris"])
-    assert [row["solver"] for row in rows] == ["fista", "CLARABEL", "CLARABEL", "SCS", "SCS"]
+    assert [row["solver"] for row in rows] == ["newton", "CLARABEL", "CLARABEL", "SCS", "SCS"]
     for row in rows:
         assert -1e-9 <= row["true gap"] <= row["proved gap"] + 1e-9
         assert (row["status"] == "certified") == (row["proved gap"] <= 1e-6)
-        assert (row["compile (s)"] > 0.0) == (row["solver"] != "fista")
+        assert (row["compile (s)"] > 0.0) == (row["solver"] != "newton")
 
 
 # Passes and fits

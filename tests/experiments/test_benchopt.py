@@ -44,7 +44,7 @@ def test_benchopt_runs_the_solvers_on_an_instance_of_the_suite(repository, tmp_p
     (file,) = (folder / "outputs").glob("*.parquet")
     table = pandas.read_parquet(file)
     names = set(table["solver_name"])
-    honest = {"fista", "L-BFGS-B"} | {
+    honest = {"newton", "L-BFGS-B"} | {
         f"conic[formulation={formulation},solver=CLARABEL]" for formulation in ("primal", "dual")
     }
     assert names == honest | {"liar"}

@@ -260,7 +260,7 @@ def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path,
 @pytest.mark.usefixtures("one_race_server")
 def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monkeypatch, part):
     """An error, or a short write, says so."""
-    out, race = tmp_path / "race.jsonl", ("iris-n20-standard-hyper-w1-s0", ["fista"], [1e-2, 1e-4])
+    out, race = tmp_path / "race.jsonl", ("iris-n20-standard-hyper-w1-s0", ["newton"], [1e-2, 1e-4])
     with monkeypatch.context() as patch:
         fill_disk(patch, b'{"kind":"row"', 2, part)
         with pytest.raises(OSError, match="No space left on device") as caught:
@@ -361,7 +361,7 @@ def test_a_solver_that_says_optimal_falsely_is_never_certified(monkeypatch, tabl
     assert (table.with_name("small.metric.npz").exists()) == (case != "zero")
 
 
-@pytest.mark.parametrize("solver", ["fista", "CLARABEL"])
+@pytest.mark.parametrize("solver", ["newton", "CLARABEL"])
 def test_a_time_limit_reached_is_never_certified(solver):
     pairs = PairSet.from_labels(X, Y)
     with pytest.warns(NotCertified):

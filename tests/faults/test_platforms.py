@@ -113,7 +113,7 @@ def test_library_and_commands_work_without_posix_and_a_race_and_verify_without_p
     rows = ["width,kind", "0.0,a", "0.1,a", "2.0,b", "2.2,b", "0.3,", "1.8,"]
     (tmp_path / "points.csv").write_text("\n".join(rows))
     fit = ["fit", "points.csv", "--label", "kind", "--out", "metric.npz"]
-    race = ["compare", "--suite", "tiny", "--solvers", "fista,CLARABEL/dual", "--tol", "1e-5"]
+    race = ["compare", "--suite", "tiny", "--solvers", "newton,CLARABEL/dual", "--tol", "1e-5"]
     first, last = [["--help"], ["demo"], ["explain"], fit], [race, ["verify"]]
     code = COMMANDS.format(commands=first) + NO_PROC + COMMANDS.format(commands=last)
     printed, alerts = run_without_posix(LIBRARY + code, tmp_path)
@@ -142,7 +142,7 @@ def test_library_and_commands_work_without_posix_and_a_race_and_verify_without_p
     lines = (tmp_path / "race" / "race.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if row["kind"] == "row"]
     assert {row["outcome"] for row in rows} == {"done"}
-    assert [row["solver"] for row in rows] == ["fista", "CLARABEL"] * 2
+    assert [row["solver"] for row in rows] == ["newton", "CLARABEL"] * 2
     assert all(row["true_gap"] < 1e-2 for row in rows)
 
 

@@ -387,8 +387,8 @@ def alternations(rng):
 def solvers(rng):
     """What solve_m_step says of its own answer, by each of several solvers."""
     found = draw(rng, shapes=SMALL, changes=[(1.0, scaled, -1, 1)], pairs=classes)
-    solver = one_of(rng, ["fista", "CLARABEL", "SCS"])
-    options = {} if solver == "fista" else {"formulation": one_of(rng, ["primal", "dual"])}
+    solver = one_of(rng, ["newton", "CLARABEL", "SCS"])
+    options = {} if solver == "newton" else {"formulation": one_of(rng, ["primal", "dual"])}
     with quietly():
         answer = solve_m_step(found.objective, solver=solver, allow_unattained=True, **options)
     if answer.certificate is None:

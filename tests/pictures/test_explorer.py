@@ -496,7 +496,7 @@ def test_labels_of_cvxpy_are_typeset_where_they_are_formulas(label, text):
 
 def test_gaps_by_iteration_fall_to_the_tolerance_and_are_the_certificates():
     half_step = state_on(FEW, ELABORATE, 2).half_step
-    newton = gaps_by_iteration(half_step, "fista")
+    newton = gaps_by_iteration(half_step, "newton")
     assert [step for step, _ in newton] == [1, 2, 3, 4, 6, 7]  # rank increases count as steps
     assert newton[-1][1] <= 1e-8
     slow = gaps_by_iteration(half_step, "projected-gradient", 10)
@@ -510,7 +510,7 @@ def test_gaps_by_iteration_fall_to_the_tolerance_and_are_the_certificates():
 def test_every_solvers_grade_is_the_referees_and_not_its_own(solver):
     state = state_on(FEW, ELABORATE, 2)
     objective = state.half_step.objective
-    reference, answer = (ask_solver(state.half_step, name) for name in ("fista", solver))
+    reference, answer = (ask_solver(state.half_step, name) for name in ("newton", solver))
     proved = certify(objective, answer.metric)
     assert proved.relative_gap <= answer.relative_gap
     assert (answer.status is Status.CERTIFIED) == (answer.relative_gap <= 1e-8)
@@ -525,7 +525,7 @@ def test_no_solver_is_asked_unless_one_is_named_and_one_that_gives_nothing_says_
     unasked = text_of(sheet(ExplorerState(), "Solvers"))
     assert "Ask another solver" in unasked
     assert "relative gap" not in unasked
-    answer = ask_solver(state_on(FEW).half_step, "fista")
+    answer = ask_solver(state_on(FEW).half_step, "newton")
     failed = replace(answer, found=None, solver="SCS", message="No matrix came back.")
     monkeypatch.setattr(views, "ask_solver", lambda _, name: failed if name == "SCS" else answer)
     shown = text_of(sheet(state_on(FEW), "Solvers", "SCS"))
@@ -559,7 +559,7 @@ def test_failure_nonsense_is_answered_in_words(case):
     assert message in status
     assert "Traceback" not in status
     for name in ("Statement", "Solvers", "Formulas"):
-        well_formed(sheet(state, name, "fista" if case != "full" else None))
+        well_formed(sheet(state, name, "newton" if case != "full" else None))
     compile(sheet(state, "Python"), "recipe", "exec")
     if case == "full":
         assert scene.answer({"x": 5.0, "y": 5.0}) is scene

@@ -33,7 +33,7 @@ DRAW = {
     "said": plot_said_against_true,
 }
 FAMILY_MEMBERS = {
-    "ours": ("fista", "projected-gradient"),
+    "ours": ("newton", "fista", "projected-gradient"),
     "conic, primal": ("CLARABEL/primal", "SCS/primal", "CVXOPT/primal"),
     "conic, dual": ("CLARABEL/dual", "SCS/dual", "MOREAU/dual", "QICS/dual"),
     "nonlinear": ("UNO/factor", "IPOPT/factor"),
@@ -64,8 +64,8 @@ CASES = {
     "six solvers": race_rows(instances=5),
     "one instance": race_rows(instances=1, solvers=3),
     "one run": race_rows(instances=2, solvers=1, tols=(1e-6,))[1:],
-    "all solvers": race_rows(instances=2, solvers=16),
-    "a whole race": race_rows(instances=16, solvers=16, tols=(1e-3, 1e-5, 1e-7, 1e-8)),
+    "all solvers": race_rows(instances=2, solvers=len(SOLVERS)),
+    "a whole race": race_rows(instances=16, solvers=len(SOLVERS), tols=(1e-3, 1e-5, 1e-7, 1e-8)),
 }
 LARGE = pytest.param("all solvers", marks=pytest.mark.slow)
 """Its pictures take a second each: slow evidence."""

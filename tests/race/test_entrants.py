@@ -148,12 +148,12 @@ def test_own_functions_race_and_are_judged_like_all_others(tiny):
 
     race = compare_solvers(
         {"mine": tiny},
-        ["fista", told, (told, {"scale": 2.0}), not_told, crash, closure],
+        ["newton", told, (told, {"scale": 2.0}), not_told, crash, closure],
         tols=[1e-5],
     )
     rows = {row["solver"]: row for row in race.rows}
     assert {row["instance"] for row in race.rows} == {"mine"}
-    fista = rows.pop("fista")
+    newton = rows.pop("newton")
     said = {name: (row["outcome"], row["said"], row["claims"]) for name, row in rows.items()}
     assert said == {
         "told": ("done", "returned", True),
@@ -162,7 +162,7 @@ def test_own_functions_race_and_are_judged_like_all_others(tiny):
         "crash": ("crashed", "", False),
         "closure": ("done", "tried", False),
     }
-    assert fista["true_gap"] <= 1e-5
+    assert newton["true_gap"] <= 1e-5
     assert rows["told"]["true_gap"] > 0.1
     assert rows["told(scale=2.0)"]["value"] == pytest.approx(tiny.value(2.0 * np.eye(4)))
 
@@ -182,7 +182,7 @@ def lambda_named(name, function):
     [
         ([lambda objective: None], "is not a valid one: define it with def"),
         ([told, told, (not_told, {}), 3], "solvers holds 3"),
-        ([("fista", {"steps": 3})], "fista takes no options"),
+        ([("newton", {"steps": 3})], "newton takes no options"),
         ([(told, 3)], "pairs of either and a dict"),
         (["IPOPT" if find_spec("cyipopt") is None else "SNOPT"], "pip install cyipopt|no solver"),
         ([told, lambda_named("told", lambda objective: None)], "called 'told'"),
@@ -295,13 +295,13 @@ def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, wo
 def test_the_guide_runs_as_it_is_printed(repository, tiny):
     page = (repository / "examples/guide/race-your-own.md").read_text(encoding="utf-8")
     lines = run_page(page).splitlines()
-    solvers = ["fista", "L-BFGS-B", "gradient_steps", "gradient_steps(steps=50)"]
+    solvers = ["newton", "L-BFGS-B", "gradient_steps", "gradient_steps(steps=50)"]
     assert [line.split()[0] for line in lines[:4]] == solvers
     assert all(line.split()[1] == "done" for line in lines[:4])
     gaps = [float(line.split()[-1]) for line in lines[:4]]
     assert max(gaps[:3]) < 1e-4 < gaps[3]
     assert lines[4:] == ["my points"] * 2 + [
-        "fista CLARABEL/primal CLARABEL/dual trust-constr/factor"
+        "newton CLARABEL/primal CLARABEL/dual trust-constr/factor"
     ]
     (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
     done = run(*command.split())
@@ -323,7 +323,7 @@ def test_every_entrant_is_judged_on_4_instances_and_liars_and_crashers_are_expos
     assert len(instances) == 4
     race = compare_solvers(
         instances,
-        ["fista", *names, "L-BFGS-B", "trust-constr", told, crash],
+        ["newton", *names, "L-BFGS-B", "trust-constr", told, crash],
         tols=[1e-5],
         time_limit=2.0,
         out=tmp_path / "race.jsonl",

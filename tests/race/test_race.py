@@ -30,6 +30,7 @@ from seraph_cvx import (
     compare_solvers,
     solve_m_step,
 )
+from seraph_cvx.m_step.solve import OWN_SOLVERS
 from seraph_cvx.penalties import Diagonal, LinearConstraints, Penalty, Ridge, TraceBound
 from seraph_cvx.plots import WorkPrecisionDisplay
 from seraph_cvx.processes import workers
@@ -91,13 +92,13 @@ def test_the_race_completes_says_what_happened_and_exposes_the_liars(tiny):
     with named("planted_solvers", PLANTED) as solvers:
         race = compare_solvers(
             TINY,
-            [*solvers, "fista", "SCS/dual"],
+            [*solvers, "newton", "SCS/dual"],
             tols=[1e-6],
             time_limit=4.0,
             memory_limit=600 * MIB,
         )
     planted = {row["solver"]: row for row in race.rows}
-    assert list(planted) == [*PLANTED, "fista", "SCS"]
+    assert list(planted) == [*PLANTED, "newton", "SCS"]
     optimum = solve_m_step(tiny, tol=1e-11).value
     for row in planted.values():
         if row["true_gap"] is not None:
@@ -119,8 +120,8 @@ def test_the_race_completes_says_what_happened_and_exposes_the_liars(tiny):
     row = planted["indefinite"]
     assert row["psd_violation"] == pytest.approx(0.25)
     assert row["value"] == pytest.approx(tiny.value(np.diag([1.0, 1.0, 1.0, 0.0])))
-    assert planted["fista"]["true_gap"] <= 1e-6
-    assert planted["fista"]["dimacs"] is None
+    assert planted["newton"]["true_gap"] <= 1e-6
+    assert planted["newton"]["dimacs"] is None
     row = planted["SCS"]
     assert len(row["dimacs"]) == 6
     assert np.max(np.abs(row["dimacs"])) < 1e-4
@@ -136,14 +137,14 @@ def test_the_race_completes_says_what_happened_and_exposes_the_liars(tiny):
 @shared_server
 def test_an_objective_is_raced_resumed_and_the_table_read(capfd, tmp_path):
     seen, out = [], tmp_path / "race.jsonl"
-    arguments = {"solvers": ["fista", "CLARABEL/dual"], "tols": [1e-3, 1e-6], "out": out}
+    arguments = {"solvers": ["newton", "CLARABEL/dual"], "tols": [1e-3, 1e-6], "out": out}
     race = compare_solvers(
         random_objective(0, "hyper"), **arguments, callback=lambda row, *counts: seen.append(counts)
     )
     assert seen == [(number, 4) for number in range(1, 5)]
     assert all(0.0 <= row["true_gap"] < 1e-3 for row in race.rows)
     assert race.to_pandas()["tol"].tolist() == [1e-3, 1e-6] * 2
-    assert json.loads(race.to_json())["rows"][0]["solver"] == "fista"
+    assert json.loads(race.to_json())["rows"][0]["solver"] == "newton"
     assert race.to_markdown().count("\n") >= 6
     assert [row["runs"] for row in race.summary().rows] == [2, 2]
     ((name, reference),) = race.references.items()
@@ -165,17 +166,17 @@ def test_by_default_everyone_races_but_who_has_an_obstacle(monkeypatch):
     monkeypatch.setattr(
         solvers_module, "obstacles", lambda given: {e.label: obstacle for e in given}
     )
-    labels = [entrant.label for entrant in entrants()]
-    assert labels[:2] == ["fista", "projected-gradient"]
+    labels, ours = [entrant.label for entrant in entrants()], list(OWN_SOLVERS)
+    assert labels[:3] == ours == ["newton", "fista", "projected-gradient"]
     conic = {f"{solver}/{kind}" for solver in ("CLARABEL", "SCS") for kind in ("primal", "dual")}
     others = {"UNO/factor", "CVXOPT/primal", "QICS/dual", "pymanopt/factor", "L-BFGS-B/factor"}
     assert conic | others | {"trust-constr/factor"} <= set(labels)
     obstacle = "no"
     register_solver("lie", lie)
-    assert [entrant.label for entrant in entrants()] == ["fista", "projected-gradient", "lie"]
+    assert [entrant.label for entrant in entrants()] == [*ours, "lie"]
     forget_solver("lie")
-    assert [entrant.label for entrant in entrants()] == ["fista", "projected-gradient"]
-    with pytest.raises(ValueError, match=r"no\. Those that are installed are fista"):
+    assert [entrant.label for entrant in entrants()] == ours
+    with pytest.raises(ValueError, match=r"no\. Those that are installed are newton"):
         entrants(["L-BFGS-B"])
     assert versions([Entrant("HOMEMADE", "primal", "module:function")])["homemade"] == "?"
 
@@ -188,7 +189,7 @@ def test_after_a_time_limit_the_tighter_tolerances_are_not_run():
         parallel_config(backend="threading", n_jobs=2),
     ):
         race = compare_solvers(
-            TINY, [*solvers, "fista"], [1e-5, 1e-2], time_limit=1.0, memory_limit=600 * MIB
+            TINY, [*solvers, "newton"], [1e-5, 1e-2], time_limit=1.0, memory_limit=600 * MIB
         )
     assert [row["outcome"] for row in race.rows] == ["time limit", "not run", "done", "done"]
     assert race.rows[1]["detail"] == "it came to its time limit at tol 0.01"
@@ -206,9 +207,9 @@ UNATTAINED = MStepObjective(
     ("instances", "arguments", "words"),
     [
         (TINY, {"solvers": ["OSQP"]}, "neither the PSD nor the exponential cone"),
-        (TINY, {"solvers": ["GUROBY"]}, "no solver 'GUROBY'.*fista"),
+        (TINY, {"solvers": ["GUROBY"]}, "no solver 'GUROBY'.*newton"),
         (TINY, {"solvers": ["mine=no_such_module:solve"]}, "module:function"),
-        (TINY, {"solvers": ["fista=seraph_cvx.race.solvers:first_order"]}, "taken"),
+        (TINY, {"solvers": ["fista=seraph_cvx.race.solvers:our_solver"]}, "taken"),
         (TINY, {"tols": []}, "between 0 and 1"),
         (TINY, {"tols": [0.0]}, "between 0 and 1"),
         ([3], {}, "InstanceSpec"),
@@ -266,21 +267,21 @@ def with_penalty(*blocks):
 
 @shared_server
 def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
-    race = compare_solvers(
-        with_penalty(Square(1.0)), ["projected-gradient", "fista", "CLARABEL"], tols=[1e-4]
-    )
+    solvers = ["projected-gradient", "fista", "newton", "CLARABEL"]
+    race = compare_solvers(with_penalty(Square(1.0)), solvers, tols=[1e-4])
     refusal = "not for this problem"
-    assert [row["outcome"] for row in race.rows] == [refusal, "done", "done", refusal]
-    assert "takes no penalties" in race.rows[0]["detail"]
-    assert "lacks the method dual_terms" in race.rows[3]["detail"]
+    assert [row["outcome"] for row in race.rows] == [refusal, refusal, "done", "done", refusal]
+    assert "projected-gradient takes no penalties" in race.rows[0]["detail"]
+    assert "fista takes no penalties" in race.rows[1]["detail"]
+    assert "lacks the method dual_terms" in race.rows[4]["detail"]
     assert race.rows[0]["true_gap"] is None
-    assert max(row["true_gap"] for row in race.rows[1:3]) < 1e-4
-    assert [row["runs"] for row in race.summary().rows] == [0, 1, 1, 0]
+    assert max(row["true_gap"] for row in race.rows[2:4]) < 1e-4
+    assert [row["runs"] for row in race.summary().rows] == [0, 0, 1, 1, 0]
     assert race.rows[0]["instance"].endswith(", lambda = 1, Square(1)")
     assert refusal in race.to_markdown()
     assert WorkPrecisionDisplay.from_result(race).plot()
     with pytest.raises(NotForThisProblem, match="neither smooth nor has it a proximal step"):
-        solvers_module.first_order(with_penalty(Rough(1.0)), 1e-3, 5.0)
+        solvers_module.our_solver(with_penalty(Rough(1.0)), 1e-3, 5.0)
 
 
 def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeypatch):
@@ -359,7 +360,7 @@ def test_a_race_stopped_with_two_workers_leaves_no_process():
         parallel_config(backend="threading", n_jobs=2),
         pytest.raises(KeyboardInterrupt),
     ):
-        compare_solvers(TINY, ["fista", *solvers], [1e-2], time_limit=30.0, callback=stop)
+        compare_solvers(TINY, ["newton", *solvers], [1e-2], time_limit=30.0, callback=stop)
     assert not workers._OF_THREADS
     assert set(children()) <= started
 
@@ -478,7 +479,7 @@ def test_a_race_does_not_write_over_another_nor_two_to_one_file(tmp_path):
         RaceJournal(out, resume=True)
     out.write_text("precious\n")
     with pytest.raises(FileExistsError, match="resume=True"):
-        compare_solvers(TINY, ["fista"], out=out)
+        compare_solvers(TINY, ["newton"], out=out)
     assert out.read_text() == "precious\n"
 
 
@@ -489,7 +490,7 @@ def test_a_race_does_not_write_over_another_nor_two_to_one_file(tmp_path):
 @shared_server
 def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ["compare", "--suite", "tiny", "--solvers", "fista,SCS/dual", "--tol", "1e-3,1e-6"]
+    command = ["compare", "--suite", "tiny", "--solvers", "newton,SCS/dual", "--tol", "1e-3,1e-6"]
     result = run(*command, "--out", "race")
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tmp_path / "race").iterdir()}

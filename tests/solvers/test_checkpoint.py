@@ -95,7 +95,7 @@ class OwnRidge(Ridge):
         return object.__repr__(self)
 
 
-@pytest.mark.parametrize("solver", ["fista", OwnSolver], ids=["fista", "a solver object"])
+@pytest.mark.parametrize("solver", ["newton", OwnSolver], ids=["newton", "a solver object"])
 def test_a_run_with_objects_of_ones_own_is_resumed_with_new_ones(solver, path):
     pairs = random_pairs(3, n=12, m=2)
 

@@ -18,6 +18,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, conic_solvers, options_for
+from seraph_cvx.m_step.solve import OWN_SOLVERS
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.numerics.psd_cone import project
 
@@ -42,7 +43,7 @@ def test_a_solver_that_raises_is_failed_with_its_words():
     assert answer.metric is answer.certificate is None
     assert answer.solver_status == "solver_error"
     assert "license not found" in answer.message
-    assert 'solver="fista"' in answer.message
+    assert 'solver="newton"' in answer.message
     assert "RAISING" in warning
 
 
@@ -84,7 +85,7 @@ def test_an_honest_custom_solver_is_certified_and_a_polished_one_says_so(monkeyp
     assert (answer.status, answer.solver) == (Status.CERTIFIED, "PLANTED")
     monkeypatch.setattr(MStepStatement, "metric", property(lambda self: np.eye(4)))
     answer = solve_m_step(objective, Planted(), polish=True)
-    assert (answer.status, answer.solver) == (Status.CERTIFIED, "PLANTED + fista")
+    assert (answer.status, answer.solver) == (Status.CERTIFIED, "PLANTED + newton")
     assert answer.polished
     assert answer.relative_gap <= 1e-8
 
@@ -94,8 +95,8 @@ def test_an_honest_custom_solver_is_certified_and_a_polished_one_says_so(monkeyp
     [
         ("OSQP", {}, ValueError, "OSQP has neither the PSD nor the exponential cone"),
         ("GUROBY", {}, ValueError, "'GUROBY'.*CLARABEL"),
-        ("SCS", {"memory_limit": 10_000}, ProblemTooLarge, 'solver="fista"'),
-        ("fista", {"solver_options": {"eps": 1.0}}, ValueError, "solver_options"),
+        ("SCS", {"memory_limit": 10_000}, ProblemTooLarge, 'solver="newton"'),
+        ("newton", {"solver_options": {"eps": 1.0}}, ValueError, "solver_options"),
     ],
 )
 def test_what_a_solver_cannot_do_is_refused_with_the_reason(solver, settings, error, words):
@@ -125,7 +126,7 @@ def test_a_solver_that_lacks_a_cone_is_refused_with_the_cone_named(
     assert {"CLARABEL", "SCS"} <= {name for name, reason in conic_solvers().items() if not reason}
     monkeypatch.setattr(cp.Problem, "get_problem_data", take)
     monkeypatch.setattr(cp, "installed_solvers", lambda: [name])
-    with pytest.raises(ValueError, match=f'{reason}.*or "fista"'):
+    with pytest.raises(ValueError, match=f'{reason}.*or "newton"'):
         ConicMStep(random_objective(0, "hyper"), name)
 
 
@@ -172,7 +173,8 @@ def test_a_compiled_problem_refuses_other_pairs():
         compiled.solve(random_objective(1, "hyper"))
 
 
-@pytest.mark.parametrize("solver", ["fista", "projected-gradient"])
+@pytest.mark.filterwarnings("ignore:.*FISTA alone:FutureWarning")
+@pytest.mark.parametrize("solver", OWN_SOLVERS)
 def test_allow_unattained_returns_the_last_iterate(solver):
     """Where f falls for ever: the dissimilar pair leaves the span of the similar one."""
     X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])

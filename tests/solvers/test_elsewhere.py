@@ -380,7 +380,7 @@ def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path)
     objective = random_objective(1, "hyper", n=20, m=3)
     with joblib.parallel_config(backend="dask"):
         runs = run_methods(["iris"], ["seraph-proj"], 1, out=tmp_path / "cells.jsonl")
-        race = compare_solvers(objective, ["fista"], [1e-5], 30.0)
+        race = compare_solvers(objective, ["newton"], [1e-5], 30.0)
     assert os.getpid() not in dask_client.run(os.getpid).values()
     assert [row["error"] for row in runs.rows] == [nearest_neighbor_error(sampling, L)]
     (raced,) = race.rows

@@ -55,7 +55,7 @@ def assert_agree(ours, theirs):
     assert abs(ours.certificate.primal_value - theirs.certificate.primal_value) <= gaps
 
 
-def solve_quietly(objective, solver="fista", **more):
+def solve_quietly(objective, solver="newton", **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return solve_m_step(objective, solver, **more)

@@ -13,9 +13,9 @@ from seraph_cvx.certificate.certify import certify_factor
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.programs import descent_program
-from seraph_cvx.solvers import first_order, gradient_steps
-from seraph_cvx.solvers.first_order import fista, projected_gradient
+from seraph_cvx.solvers import gradient_steps, methods
 from seraph_cvx.solvers.gradient_steps import Iterate
+from seraph_cvx.solvers.methods import fista, newton_method, projected_gradient
 from seraph_cvx.solvers.newton import FactorSearch, SolverRun, newton, subsampled_objective
 
 
@@ -29,15 +29,15 @@ def many_points(n=1300, m=4):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
-def test_newton_and_first_order_steps_alone_end_at_the_same_optimum(setting, seed):
+def test_newton_and_fista_alone_end_at_the_same_optimum(setting, seed):
     """Solver agreement by the certificate alone: each value within the other's interval."""
     objective = random_objective(seed, setting)
-    with_newton, alone = fista(objective, tol=1e-9), fista(objective, tol=1e-9, finish=False)
+    with_newton, alone = newton_method(objective, tol=1e-9), fista(objective, tol=1e-9)
     assert with_newton.status is alone.status is Status.CERTIFIED
     assert alone.certificate.dual_value <= with_newton.value
     assert with_newton.certificate.dual_value <= alone.value
     assert with_newton.iterations < alone.iterations or alone.iterations < 30
-    assert fista(objective, tol=1e-11).relative_gap <= 1e-11
+    assert newton_method(objective, tol=1e-11).relative_gap <= 1e-11
 
 
 def test_a_large_m_step_starts_from_a_small_one_and_is_certified():
@@ -188,7 +188,7 @@ def test_a_preconditioner_saves_products(monkeypatch):
     assert with_it <= 0.6 * products.count(False)
 
 
-@pytest.mark.parametrize("method", [fista, projected_gradient])
+@pytest.mark.parametrize("method", [newton_method, fista, projected_gradient])
 def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
     """Values are compared that come by one formula; the start is handed back as it is."""
     objective = random_objective(0, "hyper")
@@ -203,7 +203,7 @@ def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
     def gives_up(objective, *_, **__):
         return SolverRun(certify(objective, start), False, 0, 0, 0.0, "gave up")
 
-    monkeypatch.setattr(first_order, "newton", gives_up)
+    monkeypatch.setattr(methods, "newton", gives_up)
     answer = method(objective, tol=1e-300, max_iter=1, start=start)
     np.testing.assert_array_equal(answer.metric, start)
     assert answer.certificate == certify(objective, start)
@@ -245,5 +245,5 @@ def test_a_start_as_good_as_the_answer_to_rounding_does_not_replace_it():
         )
         best = solve_m_step(objective, tol=1e-10).metric
         for share in (-1e-7, -1e-8, 1e-9, 1e-8, 3e-8, 1e-7):
-            answer = fista(objective, tol=1e-9, start=(1.0 + share) * best)
+            answer = newton_method(objective, tol=1e-9, start=(1.0 + share) * best)
             assert answer.relative_gap <= 1e-9

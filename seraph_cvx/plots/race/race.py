@@ -59,7 +59,7 @@ FAMILIES = {
 ANSWER = {"solver": object, "instance": object, "claims": bool}
 ANSWER |= dict.fromkeys(("tol", "true_gap", "proved_gap", "total_seconds"), float)
 """What the pictures show of an answer."""
-OURS = ("fista", "projected-gradient")
+OURS = ("newton", "fista", "projected-gradient")
 NONLINEAR = ("UNO", "IPOPT", "KNITRO")
 SHAPES = ("o", "s", "^", "D", "v", "p", "<", "h", ">", "d")
 """Markers with enough inside of them to tell a filled one from a hollow one."""

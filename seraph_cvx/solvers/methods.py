@@ -1,7 +1,7 @@
 """The M-step by this package's own methods, each ended by the certified relative gap alone.
 
-Projected gradient is the paper's method. Unless told not to, FISTA tries Newton's method on the
-factor of the metric first, and goes on from that point where it is not enough.
+Newton's method on a factor of the metric is the default; FISTA goes on from its point where that is
+not enough. FISTA alone and projected gradient, which is the paper's method, take no penalties.
 """
 
 from __future__ import annotations
@@ -22,6 +22,62 @@ CLEAR_DECREASE = 1e-6
 """A method whose f fell by more than this share need not be compared with its start."""
 
 
+def newton_method(
+    objective: MStepObjective,
+    tol: float = 1e-8,
+    max_iter: int = 20_000,
+    start: FloatArray | None = None,
+    time_limit: float | None = None,
+    watch: Watch | None = None,
+    start_factor: FloatArray | None = None,
+) -> MStepSolution:
+    """Minimize by Newton's method on a factor of the metric and, where needed, FISTA after it.
+
+    FISTA is needed where Newton's method does not close the gap, and where no optimum is attained.
+    With many points and no `start`, Newton's method begins at the solution for a few of them. With
+    `start_factor`, a factor instead of a `start`, the answer is not compared with the start once
+    more. With penalties this is the method of multipliers, or another that suits them.
+    """
+    clock, deadline = _clock_and_deadline(time_limit)
+    if objective.penalties:
+        from .multipliers import solve_penalized
+
+        if start_factor is not None:
+            start = symmetrize(start_factor @ start_factor.T)
+        run = solve_penalized(objective, tol, max_iter, start, deadline, watch)
+        return _solution(objective, run, "newton", tol, start, clock, deadline=deadline)
+    steps, first, is_over = 0, start, False
+    if objective.attains_optimum:
+        if start is None and start_factor is None:
+            start_factor = subsampled_start(objective, deadline)
+        run = newton(objective, tol, max_iter, start, deadline, watch, start_factor)
+        steps, is_over = run.steps, run.is_converged or run.solver_status == STOPPED
+        first = None if is_over else run.certificate.metric
+    if not is_over:
+        run = _fista_steps(objective, tol, max(1, max_iter - steps), first, deadline, watch)
+    return _solution(objective, run, "newton", tol, start, clock, deadline=deadline)
+
+
+def fista(
+    objective: MStepObjective,
+    tol: float = 1e-8,
+    max_iter: int = 20_000,
+    start: FloatArray | None = None,
+    time_limit: float | None = None,
+    watch: Watch | None = None,
+) -> MStepSolution:
+    """Minimize by FISTA alone, in whitened coordinates.
+
+    B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'. Whitening
+    (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and from
+    directions in which the points do not differ.
+    """
+    _refuse_penalties(objective, "fista")
+    clock, deadline = _clock_and_deadline(time_limit)
+    run = _fista_steps(objective, tol, max_iter, start, deadline, watch)
+    return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
+
+
 def projected_gradient(
     objective: MStepObjective,
     tol: float = 1e-8,
@@ -34,65 +90,47 @@ def projected_gradient(
 
     A <- P(A - grad f(A) / L), from A = 0 or from `start`.
     """
-    if objective.penalties:
-        raise ValueError(
-            "projected-gradient takes no penalties but the trace penalty and the manifold term: "
-            f'use solver="fista" or a conic solver for {list(objective.penalties)}.'
-        )
+    _refuse_penalties(objective, "projected-gradient")
     from .gradient_steps import Coordinates, minimize_by_gradient_steps
 
-    clock = time.perf_counter()
-    deadline = np.inf if time_limit is None else clock + time_limit
+    clock, deadline = _clock_and_deadline(time_limit)
     identity = np.eye(objective.pairs.n_features)
     data = Coordinates(objective.program, identity, identity)
     run = minimize_by_gradient_steps(objective, data, tol, max_iter, start, deadline, watch=watch)
     return _solution(objective, run, "projected-gradient", tol, start, clock, deadline=deadline)
 
 
-def fista(
-    objective: MStepObjective,
-    tol: float = 1e-8,
-    max_iter: int = 20_000,
-    start: FloatArray | None = None,
-    time_limit: float | None = None,
-    finish: bool = True,
-    watch: Watch | None = None,
-    start_factor: FloatArray | None = None,
-) -> MStepSolution:
-    """Minimize by Newton's method and, where that is not enough, FISTA in whitened coordinates.
-
-    B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'. Whitening
-    (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and from
-    directions in which the points do not differ. With many points and no `start`, Newton's method
-    begins at the solution for a few of them; `finish=False` is FISTA alone. With `start_factor`, a
-    factor instead of a `start`, the answer is not compared with the start once more.
-    """
-    clock = time.perf_counter()
-    deadline = np.inf if time_limit is None else clock + time_limit
+def _refuse_penalties(objective: MStepObjective, name: str) -> None:
+    """Refuse penalties, for a method of gradient steps."""
     if objective.penalties:
-        from .multipliers import solve_penalized
-
-        if start_factor is not None:
-            start = symmetrize(start_factor @ start_factor.T)
-        run = solve_penalized(objective, tol, max_iter, start, deadline, watch)
-        return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
-    steps, first, is_over = 0, start, False
-    if finish and objective.attains_optimum:
-        if start is None and start_factor is None:
-            start_factor = subsampled_start(objective, deadline)
-        run = newton(objective, tol, max_iter, start, deadline, watch, start_factor)
-        steps, is_over = run.steps, run.is_converged or run.solver_status == STOPPED
-        first = None if is_over else run.certificate.metric
-    if not is_over:
-        from .gradient_steps import Coordinates, minimize_by_gradient_steps
-
-        basis = objective.basis
-        white = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
-        left = max(1, max_iter - steps)
-        run = minimize_by_gradient_steps(
-            objective, white, tol, left, first, deadline, accelerated=True, watch=watch
+        raise ValueError(
+            f"{name} takes no penalties but the trace penalty and the manifold term: "
+            f'use solver="newton" or a conic solver for {list(objective.penalties)}.'
         )
-    return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
+
+
+def _clock_and_deadline(time_limit: float | None) -> tuple[float, float]:
+    """The time now, and when it will be up."""
+    clock = time.perf_counter()
+    return clock, np.inf if time_limit is None else clock + time_limit
+
+
+def _fista_steps(
+    objective: MStepObjective,
+    tol: float,
+    max_iter: int,
+    start: FloatArray | None,
+    deadline: float,
+    watch: Watch | None,
+) -> SolverRun:
+    """Accelerated gradient steps in whitened coordinates."""
+    from .gradient_steps import Coordinates, minimize_by_gradient_steps
+
+    basis = objective.basis
+    white = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
+    return minimize_by_gradient_steps(
+        objective, white, tol, max_iter, start, deadline, accelerated=True, watch=watch
+    )
 
 
 def _solution(
