@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -33,9 +34,10 @@ from .plain_file import (
 )
 
 FORMAT = "seraph_cvx model"
-FORMAT_VERSION = 3
-"""Of a model that has the factor of a metric instead of the matrix. What earlier releases read too
-is written in their version: 2 for a pipeline, 1 for a model alone."""
+FORMAT_VERSION = 4
+"""Of a model whose solver is "fista": in the versions before, that is the name of "newton". What
+earlier releases read too is written in their version: 3 for a model that has the factor of a metric
+instead of the matrix, 2 for a pipeline, 1 for a model alone."""
 
 PACKAGE = "seraph_cvx"
 
@@ -117,10 +119,14 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: Arrays = {}
     is_pipeline = isinstance(model, Pipeline)
     record = _describe_pipeline(model, arrays) if is_pipeline else _describe(model, "", arrays)
-    has_factor = any(name.rpartition(".")[2] == "factor_" for name in arrays)
+    version = 1 + is_pipeline
+    if any(name.rpartition(".")[2] == "factor_" for name in arrays):
+        version = 3
+    if any(_is_fista(one) for one in _records(record)):
+        version = FORMAT_VERSION
     header = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION if has_factor else 1 + is_pipeline,
+        "format_version": version,
         "package_version": import_module(PACKAGE).__version__,
         **record,
     }
@@ -151,6 +157,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         header, arrays = parse_plain_file(content)
         _check_format(header)
+        if header["format_version"] < FORMAT_VERSION:
+            for record in filter(_is_fista, _records(header)):
+                record["parameters"]["solver"] = "newton"
         is_pipeline = header.get("class") == "Pipeline"
         return (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
     except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
@@ -168,6 +177,20 @@ def _check_format(header: dict[str, Any]) -> None:
             f"its format version {version} (seraph_cvx {header.get('package_version')}) is newer "
             f"than {FORMAT_VERSION}, which this seraph_cvx reads: upgrade seraph_cvx"
         )
+
+
+def _records(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A record, and those in it: of the steps of a pipeline, of the best estimator of a search."""
+    yield record
+    for _, step in record.get("steps", ()):
+        yield from _records(step)
+    if "best_estimator_" in record:
+        yield from _records(record["best_estimator_"])
+
+
+def _is_fista(record: dict[str, Any]) -> bool:
+    """Whether the solver of a record is called "fista", in whatever case."""
+    return str(record.get("parameters", {}).get("solver")).lower() == "fista"
 
 
 def _describe_pipeline(pipeline: Pipeline, arrays: Arrays) -> dict[str, Any]:

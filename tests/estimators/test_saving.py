@@ -235,7 +235,7 @@ DAMAGES = {
         "metric_": ("attributes.metric_", GONE),
         "does not say 'seraph_cvx model'": ("format", "another"),
         "format version is 'one'": ("format_version", "one"),
-        "newer than 3": ("format_version", 4),
+        "newer than 4": ("format_version", 5),
         "class 'Popen' is none of SERAPH": ("class", "Popen"),
         "class ['SERAPH'] is none of": ("class", ["SERAPH"]),
         "'shell'": ("parameters.shell", True),

@@ -15,12 +15,15 @@ from seraph_cvx import (
     Status,
     alternate,
     compare_solvers,
+    load_model,
+    save_model,
     seraph_path,
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.explorer.alternation import ask_solver, gaps_by_iteration
 from seraph_cvx.explorer.state import ExplorerState
+from seraph_cvx.fit import checkpoint
 from seraph_cvx.m_step import solve
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.penalties import Ridge
@@ -157,3 +160,37 @@ def test_who_does_not_name_it_to_the_solver_of_a_fit_is_told_nothing():
     ):
         assert told(call)[1] == []
     assert "FISTA alone" not in ask_solver(half_step, "fista").message
+
+
+# What earlier versions wrote
+
+
+@as_fista
+@pytest.mark.parametrize("model", [SERAPH(**LOOSE), SERAPHCV([1.0], cv=2, **LOOSE)])
+def test_a_saved_model_of_version_0_1_has_the_solver_that_it_was_learned_by(
+    model, tmp_path, monkeypatch
+):
+    path = tmp_path / "model.npz"
+    fitted = model.set_params(solver="fista").fit(*DATA)
+    save_model(fitted, path)
+    assert load_model(path).solver == "fista"
+    with monkeypatch.context() as earlier:
+        earlier.setattr("seraph_cvx.estimators.saving._is_fista", lambda record: False)
+        save_model(fitted, path)
+    again = load_model(path)
+    assert again.solver == getattr(again, "best_estimator_", again).solver == "newton"
+    np.testing.assert_array_equal(again.metric_, fitted.metric_)
+
+
+def test_a_checkpoint_of_version_0_1_is_that_of_newton_and_not_of_fista(monkeypatch):
+    objective = random_objective(0, "hyper")
+
+    def fingerprint(solver):
+        made = MStepSolver()
+        made.solver = solver
+        return checkpoint.fingerprint(objective, made, {"tol": 1e-6})
+
+    newton, fista = fingerprint("newton"), fingerprint("fista")
+    monkeypatch.setattr(checkpoint, "RECORDED_AS", {})
+    assert newton == fingerprint("fista")
+    assert fista not in (fingerprint("fista"), fingerprint("newton"))
