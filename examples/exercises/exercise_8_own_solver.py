@@ -60,5 +60,5 @@ reference = solve_m_step(objective, tol=1e-8)
 assert np.linalg.eigvalsh(mine)[0] >= -1e-12
 assert judged.relative_gap <= tol
 assert judged.dual_value <= reference.value <= judged.primal_value + 1e-8 * abs(judged.primal_value)
-print(f"mine:  f = {judged.primal_value:.9f}, relative gap {judged.relative_gap:.1e}, proved")
-print(f"fista: f = {reference.value:.9f}, relative gap {reference.relative_gap:.1e}, proved")
+print(f"mine:   f = {judged.primal_value:.9f}, relative gap {judged.relative_gap:.1e}, proved")
+print(f"newton: f = {reference.value:.9f}, relative gap {reference.relative_gap:.1e}, proved")
