@@ -36,7 +36,10 @@ def conic(
 
     def all_options(seconds: float) -> dict[str, Any]:
         known = options_for(solver, tol, seconds if solver in TIME_LIMITED else None, None)
-        return known | ITERATIONS.get(solver, {}) | options
+        known |= ITERATIONS.get(solver, {})
+        nested = {name: known[name] | given for name, given in options.items()
+                  if isinstance(known.get(name), dict)}  # fmt: skip
+        return known | options | nested
 
     clock = time.perf_counter()
     try:

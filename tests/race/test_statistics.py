@@ -163,7 +163,7 @@ def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
     wide = "wine-n20-standard-hyper-w1-s0"  # more features than a factor has columns at first
     race = compare_solvers([wide], ["newton", "CLARABEL/dual", "L-BFGS-B"], tols=[1e-4])
     newton, conic, factor = race.rows
-    assert newton["certify_seconds"] > 0.0 and newton["compile_seconds"] > 0.0
+    assert min(newton["certify_seconds"], newton["compile_seconds"]) > 0.0
     assert conic["certify_seconds"] == 0.0 < conic["compile_seconds"]
     assert min(factor["certify_seconds"], factor["solve_seconds"]) > 0.0
     assert all(line["grade_seconds"] > 0.0 for line in race.rows)
