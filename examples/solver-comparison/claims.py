@@ -132,11 +132,28 @@ def _against_conic(tier: str, race: Race) -> Iterator[str]:
     )
 
 
+def beats(races: dict[str, Race], solver: str) -> str:
+    """Where a solver, at its best, is faster than ours."""
+    parts = []
+    for tier, race in races.items():
+        times = RaceTimes(race, TARGET, merged=True)
+        own, other = times.labels.index(OURS), times.labels.index(solver)
+        counts = []
+        for kind in KINDS:
+            seconds = times.seconds(kind)
+            faster = times.solved[other] & (seconds[other] < seconds[own])
+            counts.append(f"{int(faster.sum())} by {kind}")
+        parts.append(f"{tier}: {', '.join(counts)} of {len(times.instances)}")
+    return f"Faster than newton at {TARGET:g}: {'; '.join(parts)}."
+
+
 def page(folder: Path) -> str:
     """All tables and sentences, as they stand in README.md."""
     races = tiers(folder)
     parts = [losses(races).to_markdown(), standings(races).to_markdown()]
     parts += [f"- {sentence}" for sentence in sentences(races)]
+    solvers = dict.fromkeys(solver_of(row) for race in races.values() for row in race.rows)
+    parts += [f"- {name}: {beats(races, name)}" for name in solvers if name != OURS]
     return "\n\n".join(parts)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..display.formulas import CERTIFICATE
 from ..display.notebook import Tone, card
 from ..display.result_table import ResultTable
@@ -156,7 +154,7 @@ def summarize(rows: Sequence[Any]) -> ResultTable:
 
     A claim is true if the true gap is within the tolerance that was asked for, and proved if the
     answer's own certificate shows it. How far off the others are is shown by the largest gap over
-    that tolerance. The seconds are the median of those that answered.
+    that tolerance. Times are in `statistics.py`.
     """
     table = []
     for label in dict.fromkeys(map(label_of, rows)):
@@ -168,8 +166,6 @@ def summarize(rows: Sequence[Any]) -> ResultTable:
             gaps = [over(row, f"{name}_gap") for row in claims]
             line[name] = sum(gap <= 1.0 for gap in gaps)
             line[f"worst {name} / tol"] = max(gaps, default="")
-        seconds = [row["total_seconds"] for row in answers]
-        line["seconds"] = float(np.median(seconds)) if seconds else ""
         table.append(line)
     return ResultTable("What the solvers said, and what is true", table)
 
