@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,14 +74,16 @@ def picture_bytes(
     """Write a figure as PNG of few colors, a third of the usual size, or as SVG or PDF.
 
     The same figure gives the same bytes: there is no date in them. With `svg_fonts` "none" the
-    letters of an SVG file are text in the reader's fonts, not outlines, which take half of it.
+    letters of an SVG file are text in the reader's fonts, not outlines, which take half of it, and
+    places are rounded to a hundredth of a point.
     """
     content = io.BytesIO()
     resolution = dpi if ending == "png" else "figure"
     with rc_context({"svg.fonttype": svg_fonts, "svg.hashsalt": "seraph-cvx"}):
         figure.savefig(content, format=ending, dpi=resolution, metadata=UNDATED.get(ending))
     if ending != "png":
-        return content.getvalue()
+        whole = content.getvalue()
+        return re.sub(rb"(\.\d\d)\d+", rb"\1", whole) if svg_fonts == "none" else whole
     small = io.BytesIO()
     method = Image.Quantize.FASTOCTREE  # the others move rare colors, which are the families'
     picture = Image.open(content).convert("RGB")
