@@ -84,7 +84,7 @@ def compare(
     redraw: bool = option(
         False, "Write tables and pictures anew from race.jsonl in DIR; run nothing.", "--redraw"
     ),
-    svg: bool = option(False, "Write the pictures as SVG, too.", "--svg"),
+    svg: bool = option(False, "Write all pictures as SVG, too.", "--svg"),
     n_jobs: int | None = option(None, "Runs at a time, 1 by default; -1: one per core."),
     scheduler: str | None = SCHEDULER,
     debug: bool = DEBUG,
@@ -238,13 +238,12 @@ def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
         from ..plots.race.race import draw_race
         from ..plots.style import picture_bytes
 
-        endings = ("png", "svg") if svg else ("png",)
-        figures = draw_race(race)
-        for name, figure in figures.items():
+        for name, figure in draw_race(race).items():
+            endings = ("svg",) if name == "work-precision-all" else ("png", "svg")[: 1 + svg]
             for ending in endings:
-                write_whole(out / f"{name}.{ending}", picture_bytes(figure, ending))
-        kinds = " and ".join(f".{ending}" for ending in endings)
-        pictures = f", and {', '.join(figures)} as {kinds}"
+                content = picture_bytes(figure, ending, svg_fonts="none")
+                write_whole(out / f"{name}.{ending}", content)
+            pictures += "".join(f", {name}.{ending}" for ending in endings)
     say(f"\nWritten to {out}: {before}race.md{pictures}.")
 
 

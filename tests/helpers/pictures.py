@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from matplotlib.text import Text
 
 
 def drawn_texts(figure):
@@ -27,11 +28,16 @@ def drawn_texts(figure):
     return [text for text in texts if text.get_visible() and text.get_text().strip()]
 
 
+def box_of(text):
+    """Where the letters are, without the arrow of an annotation."""
+    return Text.get_window_extent(text)
+
+
 def assert_legible(figure, at_least=6):
     """At least so many texts, all within the picture, none overlapping; data on every axis."""
     if figure.stale:  # or it has its layout already
         figure.draw_without_rendering()
-    boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
+    boxes = [(text.get_text(), box_of(text)) for text in drawn_texts(figure)]
     assert len(boxes) >= at_least
     for text, box in boxes:
         assert box.x0 >= 0, text

@@ -494,7 +494,10 @@ def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypat
     result = run(*command, "--out", "race")
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tmp_path / "race").iterdir()}
-    assert names == {"race.jsonl", "race.md", *(f"{picture}.png" for picture in PICTURES)}
+    pictures = {"work-precision-all.svg", *(f"{picture}.png" for picture in PICTURES)}
+    assert names == {"race.jsonl", "race.md"} | pictures
+    said = result.output.partition("Written to race:")[2]
+    assert set(re.findall(r"[\w-]+\.\w+", said)) == names
     assert "SCS/dual" in result.output
     document = (tmp_path / "race/race.md").read_text()
     for word in ("scs 3", "cvxpy", time.strftime("%Y-%m-%d"), "true gap", TINY):
@@ -549,6 +552,7 @@ def test_tables_and_pictures_are_drawn_anew_without_a_run(backwards, tmp_path, m
     for picture in PICTURES:
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
         assert b"<svg" in (tmp_path / f"{picture}.svg").read_bytes()[:500]
+    assert not (tmp_path / "work-precision-all.png").exists()
 
 
 @pytest.mark.parametrize(

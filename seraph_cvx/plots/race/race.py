@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from textwrap import fill
 from typing import Any, Self
 
@@ -14,22 +15,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.transforms import Affine2D
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from ...race.instances import split_word
-from ...race.race_table import Race, answers_of, count_claims, label_of
+from ...race.race_table import Race, answers_of, count_claims, label_of, over
+from ...race.statistics import KINDS, OURS, solver_of
 from ...race.suite import InstanceSpec
 from ..display import Display, Layout
-from ..style import (
-    GRAY,
-    SLIDE_WIDTH,
-    TEXT_SIZE,
-    add_legend,
-    enlarge_text,
-    legible,
-    new_figure,
-    save,
-)
+from ..style import GRAY, SLIDE_WIDTH, TEXT_SIZE, enlarge_text, legible, new_figure, save
 
 __all__ = [
     "FLOOR",
@@ -42,11 +37,13 @@ __all__ = [
 
 Rows = Sequence[Mapping[str, Any]]
 Looks = dict[str, dict[str, Any]]
-"""How each solver is drawn, by its label."""
+"""How each entrant or solver is drawn, by its name."""
 Times = NDArray[np.float64]
+Runs = dict[tuple[str, float], list[tuple[float, float]]]
+"""Gap and seconds of each repeat, by setting and tolerance: of one solver on one instance."""
 
-FLOOR = 1e-12
-"""Smaller gaps are drawn at this value: they are rounding."""
+FLOOR = 1e-9
+"""Smaller gaps are drawn at this value: none was asked for."""
 FAMILIES = {
     "ours": "#0072B2",
     "conic, primal": "#D55E00",
@@ -55,24 +52,37 @@ FAMILIES = {
     "on a factor": "#CC79A7",
     "others": "#000000",
 }
-"""The families of solvers and their colors, which color-blind readers can tell apart."""
-ANSWER = {"solver": object, "instance": object, "claims": bool}
-ANSWER |= dict.fromkeys(("tol", "true_gap", "proved_gap", "total_seconds"), float)
-"""What the pictures show of an answer."""
-OURS = ("newton", "fista", "projected-gradient")
+"""The families of entrants and their colors, which color-blind readers can tell apart."""
+SHADES = {
+    "ours": ("#0072B2", "#3C97D6", "#003F63"),
+    "conic": ("#D55E00", "#7A3300", "#BF8300", "#B0715A", "#3D1A00"),
+    "nonlinear": ("#009E73", "#005C43", "#5F9A00"),
+    "on a factor": ("#C45C98", "#6E1F52", "#B04CE0"),
+    "others": ("#000000", "#808080", "#4D4D4D"),
+}
+"""The colors of lines, by family: its hue, light and dark, each to be read on white."""
+DASHES = ("-", (0, (4.5, 1.5)), (0, (1.2, 1.2)), (0, (6.0, 1.5, 1.2, 1.5)))
+"""With three shades, twelve lines of a family differ."""
+OWN = (OURS, "fista", "projected-gradient")
 NONLINEAR = ("UNO", "IPOPT", "KNITRO")
 SHAPES = ("o", "s", "^", "D", "v", "p", "<", "h", ">", "d")
 """Markers with enough inside of them to tell a filled one from a hollow one."""
 WORSE: dict[str, Any] = {"color": GRAY, "alpha": 0.2, "linewidth": 0}
-LIMIT_LOOK: dict[str, Any] = {"color": "#333333", "linestyle": (0, (4, 2)), "linewidth": 1.2}
 SCALINGS = {"standard": "standardized", "unit": "scaled to [0,1]", "raw": "in raw units"}
 
-MOST_PANELS = 16
-"""The most panels that are drawn without being asked for."""
-TITLE_LINE, TITLE_LINE_OF_FOUR = 34, 31
-"""The characters of a title in one line, with at most three columns and with four."""
+BEGIN = 4.0
+"""The largest gap on the axis."""
+QUANTILES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
+"""Where in the order of the instances those are that have a panel of their own."""
+TITLE_LINE = 34
+"""The characters of a title in one line."""
 TARGET_GAP = 1e-6
-MARKERS_A_LINE = 7
+LEAST_SECONDS = 1e-6
+"""Shorter times count as this one, so that there are multiples of it."""
+SMALL_SIZE = 8.0
+"""The text size of labels where there are many panels."""
+LEADER = 16.0
+"""Points between a panel and its labels."""
 LEAST_RATIO = 1e-6
 """Smaller ratios of gap to tolerance are drawn at this value."""
 HALF_BAND = 0.44
@@ -92,11 +102,13 @@ def draw_race(race: Race) -> dict[str, Figure]:
     >>> row = dict(instance="iris", solver="SCS", formulation="dual", tol=1e-3, claims=True)
     >>> row |= dict(true_gap=1e-4, proved_gap=1e-2, total_seconds=0.5)
     >>> list(draw_race(Race("A race", [row], races=[{"time_limit": 5.0}])))
-    ['work-precision', 'performance-profile', 'said-against-true']
+    ['work-precision', 'work-precision-all', 'performance-profile', 'said-against-true']
     """
+    every, limit = instances_of(race.rows), race.time_limit
     return {
-        "work-precision": plot_work_precision(race.rows, time_limit=race.time_limit),
-        "performance-profile": plot_performance_profile(race.rows, time_limit=race.time_limit),
+        "work-precision": plot_work_precision(race.rows, time_limit=limit),
+        "work-precision-all": plot_work_precision(race.rows, instances=every, time_limit=limit),
+        "performance-profile": plot_performance_profile(race.rows),
         "said-against-true": plot_said_against_true(race.rows),
     }
 
@@ -106,30 +118,23 @@ def draw_race(race: Race) -> dict[str, Figure]:
 
 def family_of(row: Mapping[str, Any]) -> str:
     """The family of a row's solver, one of `FAMILIES`."""
-    solver = str(row["solver"]).partition("(")[0]
+    solver = solver_of(row)
     if row["formulation"] in ("primal", "dual"):
         return f"conic, {row['formulation']}"
     if row["formulation"]:
         return "nonlinear" if solver in NONLINEAR else "on a factor"
-    return "ours" if solver in OURS else "others"
+    return "ours" if solver in OWN else "others"
 
 
-def solver_looks(rows: Rows) -> Looks:
-    """Choose for each solver the color of its family and a marker that is unique in the family."""
+def marker_looks(rows: Rows) -> Looks:
+    """Choose for each entrant the color of its family and a marker that is unique in the family."""
     families = {label_of(row): family_of(row) for row in rows}
     labels = sorted(families, key=lambda label: list(FAMILIES).index(families[label]))
-    common = {"markersize": 6, "markeredgewidth": 1.0}
+    common = {"markersize": 5.5 if len(labels) < 16 else 4.5, "linestyle": ""}
     return {
         label: {"color": FAMILIES[families[label]], "marker": SHAPES[k % len(SHAPES)], **common}
         for k, label in enumerate(labels)
     }
-
-
-def answers_table(rows: Rows) -> Any:
-    """The answers in a record array, with the label of the solver as `solver`."""
-    rows = [{**row, "solver": label_of(row)} for row in answers_of(rows)]
-    answers = [tuple(map(row.get, ANSWER)) for row in rows]
-    return np.array(answers, dtype=list(ANSWER.items())).view(np.recarray)
 
 
 def instances_of(rows: Rows) -> list[str]:
@@ -137,26 +142,81 @@ def instances_of(rows: Rows) -> list[str]:
     return list(dict.fromkeys(row["instance"] for row in rows))
 
 
-def draw_answers(ax: Axes, x: Times, y: Times, claims: Any, label: str, **look: Any) -> None:
-    """Draw answers, filled if the solver claims the tolerance, hollow if it does not."""
-    look["linestyle"] = ""
-    ax.plot(x[claims], y[claims], label=label, **look)
-    ax.plot(x[~claims], y[~claims], markerfacecolor="white", **look)
+def line_looks(rows: Rows) -> Looks:
+    """Choose for each solver a shade of its family and a dash; ours is bold."""
+    families = {solver_of(row): family_of(row).partition(",")[0] for row in rows}
+    looks: Looks = {}
+    for family, shades in SHADES.items():
+        for k, solver in enumerate(name for name in families if families[name] == family):
+            look = {"color": shades[k % len(shades)], "linestyle": DASHES[k % len(DASHES)]}
+            is_ours = solver == OURS
+            looks[solver] = look | {"linewidth": 1.7 + 1.5 * is_ours, "zorder": 3 - is_ours}
+    return looks
 
 
-def name_claims(ax: Axes) -> list[Line2D]:
-    """Say in the legend what filled and hollow markers are."""
-    names = {GRAY: "claims the tolerance", "white": "does not claim it"}
-    return [
-        ax.plot([], [], "o", color=GRAY, markerfacecolor=face, label=name)[0]
-        for face, name in names.items()
+def runs_of(rows: Rows, kind: str = "total") -> dict[tuple[str, str], Runs]:
+    """The runs of each solver on each instance, with one of the `KINDS` of seconds.
+
+    A run without an answer reaches no gap. Rows of earlier versions have the total alone.
+    """
+    runs: dict[tuple[str, str], Runs] = {}
+    for row in rows:
+        reached = math.inf, math.inf
+        if row["true_gap"] is not None:
+            seconds = row.get(KINDS[kind])
+            seconds = row["total_seconds"] if seconds is None else seconds
+            reached = row["true_gap"], max(seconds, LEAST_SECONDS)
+        own = runs.setdefault((solver_of(row), row["instance"]), {})
+        own.setdefault((label_of(row), row["tol"]), []).append(reached)
+    return runs
+
+
+def seconds_to(runs: Runs, targets: Sequence[float]) -> Times:
+    """The seconds to each gap: medians over repeats, the least over settings and tolerances."""
+    medians = [
+        np.median([np.where(gap <= np.array(targets), t, np.inf) for gap, t in repeats], axis=0)
+        for repeats in runs.values()
     ]
+    return np.asarray(np.min([np.full(len(targets), np.inf), *medians], axis=0))
 
 
-def draw_time_limit(ax: Axes, time_limit: float | None) -> None:
-    """Mark the seconds that a run may take, where they are known."""
-    if time_limit is not None:
-        ax.axvline(time_limit, zorder=1, label=f"time limit, {time_limit:g} s", **LIMIT_LOOK)
+def label_ends(ax: Axes, lines: Mapping[str, Line2D], size: float) -> None:
+    """Write beside the panel what each line is, in its color, with a thin line from its end.
+
+    The labels keep the order of the ends, each as near to its own as the others allow: by isotonic
+    regression, anew whenever the picture is drawn in another size.
+    """
+
+    @lru_cache(maxsize=8)
+    def heights(step: float, low: float, high: float, *_: float) -> Times:
+        pixels = [line.get_transform().transform(line.get_xydata()) for line in lines.values()]
+        wanted, below = np.array([own[-1, 1] for own in pixels]), np.arange(len(lines))
+        down = np.argsort(-wanted, kind="stable")
+        step = min(step, (high - low) / max(1, len(lines) - 1))
+        tops = isotonic_regression(wanted[down] + step * below, increasing=False).x
+        y = np.clip(tops, low + step * below[-1], high) - step * below
+        return np.asarray(y[np.argsort(down)])
+
+    def place(renderer: Any, k: int) -> Affine2D:
+        point, limits = renderer.points_to_pixels(1.0), (*ax.get_xlim(), *ax.get_ylim())
+        y = heights(1.22 * size * point, ax.bbox.y0, ax.bbox.y1, *limits)
+        return Affine2D().translate(ax.bbox.x1 + LEADER * point, y[k])
+
+    for k, (text, line) in enumerate(lines.items()):
+        leader = {"arrowstyle": "-", "color": line.get_color(), "relpos": (0.0, 0.5)}
+        ax.annotate(
+            text,
+            tuple(np.asarray(line.get_xydata())[-1]),
+            (0.0, 0.0),
+            xycoords=line.get_transform(),
+            textcoords=partial(place, k=k),
+            arrowprops=leader | {"linewidth": 0.7, "alpha": 0.8, "shrinkB": 0.0},
+            fontweight="bold" if line.get_linewidth() > 3.0 else "normal",
+            annotation_clip=False,
+            color=line.get_color(),
+            size=size,
+            va="center",
+        )
 
 
 def number(x: float) -> str:
@@ -169,14 +229,13 @@ def number(x: float) -> str:
 
 @dataclass(eq=False)
 class WorkPrecisionDisplay(Display):
-    """Show how near the optimum each solver came, against the seconds it took.
+    """Show the seconds that each solver took to come how near to the optimum.
 
-    (f(A) - min f) / max(1, |f(A)|) of (11) against the seconds taken: one panel per instance, one
-    marker per run. The line of a solver is the least true gap that it reached within a time: it
-    never rises, whatever the order in which its runs ended.
+    One panel per instance, one line per solver: the total seconds to an answer whose true gap,
+    (f(A) - min f) / max(1, |f(A)|) of (11), is at most that on the axis. It is the fastest of
+    the solver's formulations, settings and tolerances; of repeats the median counts.
 
-    Down and to the left is better. A filled marker is an answer whose solver claims the tolerance,
-    a hollow one an answer of which it does not.
+    Down and to the right is better. A line ends at the least gap that its solver reached.
 
     Parameters
     ----------
@@ -206,7 +265,9 @@ class WorkPrecisionDisplay(Display):
         race : Race, or its rows
             Of :func:`seraph_cvx.compare_solvers`.
         instances : sequence of str, optional
-            One panel each; by default at most sixteen, spread over those of the rows.
+            One panel each. By default four: the instances are ordered by the median over solvers of
+            the seconds to a true gap of 1e-6, the time limit where it is not reached, and those at
+            the quantiles 1/8, 3/8, 5/8 and 7/8 are taken, each the middle one of a quarter.
         time_limit : float, optional
             By default the race's own, where a Race is given.
 
@@ -224,55 +285,76 @@ class WorkPrecisionDisplay(Display):
         every = instances_of(rows)
         if not every:
             raise ValueError("The race has no rows: there is nothing to draw.")
-        if instances is None:
-            spread = np.linspace(0, len(every) - 1, min(MOST_PANELS, len(every)))
-            instances = [every[round(k)] for k in spread.tolist()]
+        instances = typical_instances(rows, time_limit) if instances is None else instances
         unknown = [name for name in instances if name not in every]
         if unknown:
             raise ValueError(f"No row is of the instance {unknown[0]!r}: choose from {every}.")
         return cls(rows, list(instances), time_limit)
 
     def _draw(self, *axes: Axes) -> None:
-        columns = self._layout().columns
-        width = TITLE_LINE if columns < 4 else TITLE_LINE_OF_FOUR
+        columns, runs, looks = self._layout().columns, runs_of(self.rows), line_looks(self.rows)
+        seconds = [row["total_seconds"] for row in answers_of(self.rows)]
+        ends = [max(t, LEAST_SECONDS) for t in (*seconds, self.time_limit or 1.0)]
         for k, (ax, name) in enumerate(zip(axes, self.instances, strict=True)):
-            self._draw_instance(ax, name)
-            ax.set_title(fill(legible(instance_in_words(name), 3 * TITLE_LINE), width))
+            ax.set(xscale="log", yscale="log", xlim=(BEGIN, FLOOR / 2))
+            ax.set_ylim(min(ends) / 1.6, max(ends) * 1.6)
+            self._draw_instance(ax, {solver: runs.get((solver, name), {}) for solver in looks})
+            ax.set_title(fill(legible(instance_in_words(name), 3 * TITLE_LINE), TITLE_LINE))
             is_left, is_last = k % columns == 0, k + columns >= len(axes)
-            ax.set_ylabel("true relative gap" if is_left else "")
-            ax.set_xlabel("seconds" if is_last else "")
+            ax.set_ylabel("total seconds" if is_left else "")
+            ax.set_xlabel("true relative gap" if is_last else "")
             ax.tick_params(labelleft=is_left, labelbottom=is_last)
 
-    def _draw_instance(self, ax: Axes, name: str) -> None:
-        """Draw the answers of all solvers, and the line of the least gap of each."""
-        answers = answers_table(self.rows)
-        answers.sort(order="total_seconds")
-        ends = [*answers.total_seconds, self.time_limit or 1.0]
-        start, end = min(ends) / 1.6, max(ends) * 1.6
-        for label, look in solver_looks(self.rows).items():
-            own = answers[(answers.instance == name) & (answers.solver == label)]
-            gaps = np.maximum(own.true_gap, FLOOR)
-            ax.plot([], [], label=legible(label, 40), **look)  # in the legend: line and marker
-            draw_answers(ax, own.total_seconds, gaps, own.claims, "_filled", **look)
-            x, least = [*own.total_seconds, end], np.minimum.accumulate([*gaps, np.inf])
-            ax.plot(x, least, drawstyle="steps-post", color=look["color"], lw=1.1, alpha=0.8)
-        name_claims(ax)
-        draw_time_limit(ax, self.time_limit)
-        ax.set(xscale="log", yscale="log", xlim=(start, end), ylim=(FLOOR / 4, 4.0))
-        for axis, n_ticks in ((ax.xaxis, 6), (ax.yaxis, 5)):
-            axis.set_major_locator(LogLocator(numticks=n_ticks))
-            axis.set_minor_formatter(NullFormatter())
-        ax.grid(alpha=0.3)
+    def _draw_instance(self, ax: Axes, runs: Mapping[str, Runs]) -> None:
+        """Draw and label the line of each solver, with a mark where it ends."""
+        lines = {}
+        for solver, look in line_looks(self.rows).items():
+            repeats = [run for group in runs[solver].values() for run in group]
+            gaps = sorted({max(gap, FLOOR) for gap, _ in repeats if gap < np.inf}, reverse=True)
+            seconds = seconds_to(runs[solver], gaps)
+            later = np.append(seconds[1:], np.inf)
+            best = seconds < later  # no smaller gap was reached in the same time
+            x, y = [BEGIN, *np.array(gaps)[best]], [*seconds[best][:1], *seconds[best]]
+            name, look["marker"] = legible(solver, 24), "|"
+            if not y:  # no line: its label is at the top
+                x, y = [ax.get_xlim()[1]], [ax.get_ylim()[1]]
+                name, look["marker"] = f"{name}: none", ""
+            look |= {"drawstyle": "steps-pre", "markersize": 7.0, "markevery": [-1]}
+            (lines[name],) = ax.plot(x, y, **look)
+        label_ends(ax, lines, self._label_size())
+        limits: dict[str, Any] = {"color": "#333333", "linewidth": 1.0, "zorder": 1}
+        ax.axvline(TARGET_GAP, linestyle=":", label=f"gap {number(TARGET_GAP)}", **limits)
+        if self.time_limit is not None:
+            name = f"time limit, {self.time_limit:g} s"
+            ax.axhline(self.time_limit, linestyle="--", label=name, **limits)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(numticks=6))
+            axis.set_minor_locator(NullLocator())
+        if len(self.instances) <= len(QUANTILES):
+            ax.grid(alpha=0.3)
+
+    def _label_size(self) -> float:
+        return TEXT_SIZE - 1.0 if len(self.instances) <= len(QUANTILES) else SMALL_SIZE
 
     def _layout(self) -> Layout:
-        n_panels, in_legend = len(self.instances), len(solver_looks(self.rows)) + 3
-        columns = 2 if n_panels == 4 else min(3, n_panels) if n_panels <= 6 else 4
+        n_panels = len(self.instances)
+        columns = min(2, n_panels) if n_panels <= len(QUANTILES) else 4
         rows = math.ceil(n_panels / columns)
-        width = max(8.4, min(SLIDE_WIDTH, 3.35 * columns + 0.6))
-        legend = 0.24 * math.ceil(in_legend / (4 if width == SLIDE_WIDTH else 3))
-        height = (2.3 if columns > 3 else 3.3) * rows + 0.7 + legend
-        title, n_missing = "The least true gap reached within a time", rows * columns - n_panels
-        return Layout(title, rows, columns, width, height, n_missing, TEXT_SIZE, in_legend)
+        width = (6.2, SLIDE_WIDTH, 0.0, 1.6 * SLIDE_WIDTH)[columns - 1]
+        panel = max(2.6, 0.9 + 0.0175 * self._label_size() * len(line_looks(self.rows)))
+        title = "Seconds to a true gap, best of each solver's settings"
+        n_missing = rows * columns - n_panels
+        return Layout(title, rows, columns, width, panel * rows + 1.2, n_missing, TEXT_SIZE)
+
+
+def typical_instances(rows: Rows, time_limit: float | None = None) -> list[str]:
+    """The instances at the `QUANTILES` of the median solver's seconds to the target, in order."""
+    instances = instances_of(rows)
+    times = [times_to_target(rows, name, instances, TARGET_GAP) for name in line_looks(rows)]
+    medians = np.median(np.minimum(times, time_limit or np.inf), axis=0)
+    order = np.argsort(medians, kind="stable")
+    places = dict.fromkeys(int(q * len(instances)) for q in QUANTILES)  # all, if these are few
+    return [instances[order[place]] for place in places]
 
 
 def plot_work_precision(
@@ -281,24 +363,10 @@ def plot_work_precision(
     instances: Sequence[str] | None = None,
     time_limit: float | None = None,
 ) -> Figure:
-    """Draw the true gap against the seconds taken, one panel per instance, one line per solver.
+    """Draw the seconds taken against the true gap, one panel per instance, one line per solver.
 
-    The figure of a :class:`WorkPrecisionDisplay`.
-
-    Parameters
-    ----------
-    rows : sequence
-        Of a :class:`~seraph_cvx.race.race_table.Race`.
-    path : path, optional
-        Also save the picture to this file; its ending chooses the format.
-    instances : sequence of str, optional
-        One panel each; by default at most sixteen, spread over those of the rows.
-    time_limit : float, optional
-        The seconds that a run could take.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    The figure of a :class:`WorkPrecisionDisplay`, and which instances these are: by default four,
+    by the rule of :meth:`WorkPrecisionDisplay.from_result`.
 
     Examples
     --------
@@ -307,7 +375,14 @@ def plot_work_precision(
     >>> len(plot_work_precision([row]).axes)
     1
     """
-    return WorkPrecisionDisplay.from_result(rows, instances, time_limit).draw(path)
+    figure = WorkPrecisionDisplay.from_result(rows, instances, time_limit).draw()
+    n, target = len(instances_of(rows)), number(TARGET_GAP)
+    if instances is None and n > len(QUANTILES):
+        text = f"Of {n} instances, ordered by the median solver's time to {target}, those at the "
+        text += "quantiles 1/8, 3/8, 5/8, 7/8"
+        figure.legends[0].set_title(text)
+        figure.legends[0].get_title().set_fontsize(TEXT_SIZE)
+    return save(figure, path)
 
 
 def instance_in_words(name: str) -> str:
@@ -335,77 +410,72 @@ def instance_in_words(name: str) -> str:
 
 
 def plot_performance_profile(
-    rows: Rows,
-    path: str | os.PathLike[str] | None = None,
-    target: float = TARGET_GAP,
-    time_limit: float | None = None,
+    rows: Rows, path: str | os.PathLike[str] | None = None, target: float = TARGET_GAP
 ) -> Figure:
-    """Draw the fraction of the instances that each solver solves, within a time.
+    """Draw the fraction of the instances that each solver solves within a multiple of the fastest.
 
     Solved is a true gap of at most `target`, at whatever tolerance; a solver's time on an instance
-    is that of its fastest such run. Left: within a number of seconds; right, as Dolan and Moré do,
-    within a multiple of the fastest solver's time. Where a curve ends below 1, the rest was not
-    solved within the limits.
+    is that of :func:`times_to_target`. As Dolan and Moré do, left by solve time, right by total
+    time. A failure never counts as solved: where a curve
+    ends below 1, the rest was not solved within the limits.
 
     Examples
     --------
     >>> row = dict(instance="iris", solver="SCS", formulation="dual", tol=1e-3, claims=True)
     >>> row |= dict(true_gap=1e-7, proved_gap=1e-2, total_seconds=0.5)
-    >>> plot_performance_profile([row], time_limit=5.0).axes[0].get_ylabel()
+    >>> plot_performance_profile([row]).axes[0].get_ylabel()
     'fraction solved to gap <= 1e-6'
     """
-    looks = solver_looks(rows)
-    instances = instances_of(rows)
-    n = len(instances)
-    times = np.array([times_to_target(rows, label, instances, target) for label in looks])
-    fastest = np.min(times, axis=0, initial=np.inf)
-    ratios = times / np.where(np.isfinite(fastest), fastest, 1.0)
-    title = f"Fraction of {n} instances solved to a true gap <= {number(target)}"
-    figure = new_figure(SLIDE_WIDTH, 5.0 + 0.05 * len(looks), title)
-    left, right = figure.subplots(1, 2, sharey=True)
-    first = 0.7 * float(np.min(times, initial=time_limit or 1.0))
-    _draw_steps(left, times, looks, first, time_limit or 10.0 * first)
-    _draw_steps(right, ratios, looks, 1.0, 10.0)
-    draw_time_limit(left, time_limit)
-    left.set(ylabel=f"fraction solved to gap <= {number(target)}", xlabel="seconds")
-    right.set_xlabel("multiple of the fastest solver's time")
-    for ax in (left, right):
+    looks, instances = line_looks(rows), instances_of(rows)
+    title = f"Fraction of {len(instances)} instances solved, best of each solver's settings"
+    figure = new_figure(SLIDE_WIDTH, max(4.8, 1.4 + 0.2 * len(looks)), title)
+    for ax, kind in zip(figure.subplots(1, 2, sharey=True), KINDS, strict=True):
+        times = [times_to_target(rows, solver, instances, target, kind) for solver in looks]
+        fastest = np.min(times, axis=0)
+        ratios = np.array(times) / np.where(np.isfinite(fastest), fastest, 1.0)
+        _draw_steps(ax, dict(zip(looks, np.sort(ratios, axis=1), strict=True)), looks)
+        ax.set_xlabel(f"multiple of the fastest solver's {kind} time")
         enlarge_text(ax)
-    add_legend(figure, [left], len(looks) + 1)
+    figure.axes[0].set_ylabel(f"fraction solved to gap <= {number(target)}")
+    text = "Failures never count as solved. Where lines end level, the earlier is labeled above."
+    figure.supxlabel(text, size=TEXT_SIZE)
     return save(figure, path)
 
 
-def _draw_steps(ax: Axes, times: Times, looks: Looks, start: float, most: float) -> None:
-    """Draw one step function per solver: the fraction of its times up to x."""
-    end = 1.5 * float(np.max(times, initial=most, where=np.isfinite(times)))
-    positions = np.geomspace(start, end / 1.15, MARKERS_A_LINE)
-    for own, (label, look) in zip(times, looks.items(), strict=True):
-        reached = np.sort(own[np.isfinite(own)])
-        name = f"{legible(label, 40)} ({len(reached)}/{len(own)})"
-        ax.plot([], [], label=name, **look)  # its legend has line and marker
-        x = np.array([start, *reached[reached > start], end])
-        share = np.searchsorted(reached, x, side="right") / len(own)
-        ax.step(x, share, where="post", color=look["color"], linewidth=1.6)
-        share = np.searchsorted(reached, positions, side="right") / len(own)
-        ax.plot(positions, share, linestyle="", **look)
-    ax.set(xscale="log", xlim=(0.93 * start, end), ylim=(-0.03, 1.05))
+def _draw_steps(ax: Axes, ratios: Mapping[str, Times], looks: Looks) -> None:
+    """Draw and label one step function per solver: the fraction of its sorted ratios up to x."""
+    reached = {solver: own[np.isfinite(own)] for solver, own in ratios.items()}
+    end = 1.5 * max([10.0, *(own[-1] for own in reached.values() if own.size)])
+    lines: dict[str, Line2D] = {}
+    for solver in sorted(ratios, key=lambda name: ratios[name].tolist()[::-1]):
+        own, n = reached[solver], len(ratios[solver])
+        x = np.array([1.0, *own[own > 1.0], end])
+        share = np.searchsorted(own, x, side="right") / n
+        name = f"{legible(solver, 24)} {len(own)}/{n}"
+        (lines[name],) = ax.plot(x, share, drawstyle="steps-post", **looks[solver])
+    ax.set(xscale="log", xlim=(0.93, end), ylim=(-0.03, 1.03))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.grid(alpha=0.3)
+    label_ends(ax, lines, TEXT_SIZE - 1.0)
 
 
-def times_to_target(rows: Rows, label: str, instances: Sequence[str], target: float) -> Times:
-    """The seconds of a solver's fastest run within `target`, by instance; infinite if none.
+def times_to_target(
+    rows: Rows, solver: str, instances: Sequence[str], target: float, kind: str = "total"
+) -> Times:
+    """The seconds of a solver to a true gap of `target`, by instance; infinite if not reached.
+
+    Medians over repeats, a failure as infinite, of its fastest formulation, setting and tolerance;
+    `kind` is "solve" or "total".
 
     Examples
     --------
-    >>> row = dict(instance="iris", solver="SCS", formulation="", true_gap=1e-4, total_seconds=0.5)
+    >>> row = dict(instance="iris", solver="SCS", formulation="", tol=1e-3)
+    >>> row |= dict(true_gap=1e-4, total_seconds=0.5)
     >>> times_to_target([row], "SCS", ["iris", "wine"], target=1e-3)
     array([0.5, inf])
     """
-    answers = answers_table(rows)
-    solved = answers[(answers.solver == label) & (answers.true_gap <= target)]
-    seconds = [solved.total_seconds[solved.instance == name] for name in instances]
-    return np.array([np.min(own, initial=np.inf) for own in seconds])
+    runs = runs_of(rows, kind)
+    return np.array([seconds_to(runs.get((solver, name), {}), [target])[0] for name in instances])
 
 
 # What solvers claim of their answers against what is true of them
@@ -428,37 +498,42 @@ def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = Non
     >>> [text.get_text() for text in proved.get_legend().get_texts()]
     ['SCS/dual: 1 of 1']
     """
-    looks = solver_looks(rows)
+    looks = marker_looks(rows)
     height = max(3.2, 0.8 + 0.215 * len(looks))
     figure = new_figure(SLIDE_WIDTH, 2.0 * height + 1.6, "What solvers claim, and what is true")
     axes = figure.subplots(2, 1)
     for ax, gap in zip(axes, PANELS, strict=True):
         _draw_claims(ax, rows, gap, looks)
         enlarge_text(ax)
-    worse = axes[0].fill_between([], [], label="worse than asked for", **WORSE)
-    handles = [*name_claims(axes[0]), worse]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=TEXT_SIZE
-    )
+    names = {GRAY: "claims the tolerance", "white": "does not claim it"}
+    handles: list[Any] = [
+        Line2D([], [], color=GRAY, marker="o", linestyle="", markerfacecolor=face, label=name)
+        for face, name in names.items()
+    ]
+    handles.append(axes[0].fill_between([], [], label="worse than asked for", **WORSE))
+    look: dict[str, Any] = {"ncols": 3, "frameon": False, "fontsize": TEXT_SIZE}
+    figure.legend(handles=handles, loc="outside lower center", **look)
     return save(figure, path)
 
 
 def _draw_claims(ax: Axes, rows: Rows, gap: str, looks: Looks) -> None:
     """Draw the answers of all solvers, in bands, and write the counts."""
     y_label, verdict, title = PANELS[gap]
-    answers, instances = answers_table(rows), instances_of(rows)
-    tols = sorted(set(answers.tol.tolist()), reverse=True) or [1e-6]
-    top = 4.0 * np.max(answers[gap] / answers.tol, initial=25.0)
+    answers, instances = answers_of(rows), instances_of(rows)
+    tols = sorted({row["tol"] for row in answers}, reverse=True) or [1e-6]
+    top = 4.0 * max([25.0, *(over(row, gap) for row in answers)])
     for k, (label, look) in enumerate(looks.items()):
-        own = answers[answers.solver == label]
-        places = np.array([instances.index(name) + 0.5 for name in own.instance])
+        own = [row for row in answers if label_of(row) == label]
+        places = np.array([instances.index(row["instance"]) + 0.5 for row in own])
         columns = k + 0.15 + 0.7 * places / len(instances)
-        bands = np.searchsorted(-np.array(tols), -own.tol)
+        bands = np.array([tols.index(row["tol"]) for row in own])
         x = bands + HALF_BAND * (2.0 * columns / len(looks) - 1.0)
-        y = np.maximum(own[gap] / own.tol, LEAST_RATIO)
-        n_claims, n_bad = count_claims([row for row in rows if label_of(row) == label], gap)
+        y = np.array([max(over(row, gap), LEAST_RATIO) for row in own])
+        claims = np.array([row["claims"] for row in own], dtype=bool)
+        n_claims, n_bad = count_claims(own, gap)
         text = f"{legible(label, 30)}: {n_bad} of {n_claims}"
-        draw_answers(ax, x, y, own.claims, text, **look | {"markersize": 5.5})
+        ax.plot(x[claims], y[claims], label=text, **look)
+        ax.plot(x[~claims], y[~claims], markerfacecolor="white", **look)
     beside = ax.legend(title=title, labelspacing=0.3, frameon=False, fontsize=TEXT_SIZE)
     beside.set(loc="center left", zorder=0)
     beside.set_bbox_to_anchor((1.0, 0.5))
