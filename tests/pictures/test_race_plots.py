@@ -257,7 +257,7 @@ def test_work_precision_is_drawn_on_given_axes_and_errors_name_the_culprit():
 
 
 def committed_race(repository):
-    return read_race(repository / "examples/solver-comparison/race.jsonl")
+    return read_race(repository / "examples/solver-comparison/small/race.jsonl")
 
 
 def drawn_answers(ax):

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from textwrap import indent
 
@@ -47,6 +49,7 @@ from seraph_cvx.race.solvers import (
     forget_solver,
     register_solver,
 )
+from seraph_cvx.race.statistics import ratio_table, time_table
 from seraph_cvx.race.suite import InstanceSpec, suite
 
 MIB = 2**20
@@ -512,12 +515,12 @@ def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypat
 @pytest.fixture
 def backwards(repository, tmp_path):
     """Three solvers on two instances of the committed race: rows came backwards, of two starts."""
-    lines = (repository / "examples/solver-comparison/race.jsonl").read_text().splitlines()
+    lines = (repository / "examples/solver-comparison/small/race.jsonl").read_text().splitlines()
     start, *others = (
         line
         for line in map(json.loads, lines)
         if line.get("instance", "iris-n30-standard-hyper").startswith("iris-n30-standard-hyper")
-        and line.get("solver", "SCS") in ("fista", "SCS", "UNO")
+        and line.get("solver", "SCS") in ("newton", "SCS", "UNO")
     )
     again = start | {"versions": {"scs": "9.9", "uno": "1"}, "date": "2027-01-01"}
     again["time_limit"] += 1
@@ -529,8 +532,15 @@ def backwards(repository, tmp_path):
 def test_a_race_is_read_back_in_order(backwards):
     start, rows, path = backwards
     race, seconds = read_race(path), start["time_limit"]
-    assert [key_of(row) for row in race.rows] == [key_of({"repeat": 1} | row) for row in rows]
-    assert list(race.references) == list(dict.fromkeys(row["instance"] for row in rows))
+    instances, labels = start["instances"], start["entrants"]
+
+    def position(key):
+        label = "/".join(filter(None, key[1:3]))
+        return instances.index(key[0]), labels.index(label), -key[3], key[4]
+
+    expected = sorted(map(key_of, rows), key=position)
+    assert [key_of(row) for row in race.rows] == expected
+    assert set(race.references) == {row["instance"] for row in rows}
     assert race.notes == [
         "Resumed with other versions: {'scs': '3.3.1'}, then {'scs': '9.9'}.",
         f"Resumed with other time_limit: {seconds}, then {seconds + 1}.",
@@ -574,26 +584,32 @@ def test_compare_answers_bad_input_in_words(tmp_path, content, arguments, words)
 # The committed results
 
 
-def test_committed_results_are_whole_and_the_pages_show_their_tables(repository):
-    folder = repository / "examples" / "solver-comparison"
+@pytest.mark.once
+@pytest.mark.parametrize(("tier", "n_tols"), [("small", 3), ("medium", 2), ("large", 2)])
+def test_committed_results_are_whole_and_in_their_tables(repository, tier, n_tols):
+    folder = repository / "examples" / "solver-comparison" / tier
     race = read_race(folder / "race.jsonl")
-    names = [spec.name for spec in suite("small")]
-    assert [row["instance"] for row in race.rows] == [name for name in names for _ in range(14 * 4)]
-    assert max(line["upper"] - line["lower"] for line in race.references.values()) <= 1e-9
-    summary, start = race.summary().to_markdown(), race.races[-1]
-    assert summary in (folder / "race.md").read_text(encoding="utf-8")
-    claims = [row for row in race.rows if row["claims"]]
-    false = [row for row in claims if row["true_gap"] > row["tol"]]
-    loose = [row for row in false if row["tol"] == 1e-3]
-    readme = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
-    for words in (
-        " ".join(summary.split()),
-        *(start["date"], start["versions"]["cvxpy"], start["versions"]["clarabel"]),
-        f"{len(claims)} claims were made; {len(false)} were not true",
-        f"{len(loose)} of the {len(false)} were at 1e-3",
-    ):
-        assert words in readme
-    for path in re.findall(r"\]\(([^)#:]+)\)", readme):
-        assert (folder / path).exists(), path
-    own = [row for row in race.rows if row["solver"] == "fista"]
+    labels = race.races[-1]["entrants"]
+    counts = Counter(row["instance"] for row in race.rows)
+    assert counts == {spec.name: len(labels) * n_tols * 3 for spec in suite(tier)}
+    assert max(line["upper"] - line["lower"] for line in race.references.values()) <= 1e-7
+    document = (folder / "race.md").read_text(encoding="utf-8")
+    tables = [race.summary(), ratio_table(race, 1e-6), time_table(race, 1e-6)]
+    assert all(table.to_markdown() in document for table in tables)
+    own = [row for row in race.rows if row["solver"] == "newton"]
     assert all(row["claims"] and row["proved_gap"] <= row["tol"] for row in own)
+
+
+@pytest.mark.once
+def test_the_page_has_every_number_that_its_command_prints(repository, monkeypatch):
+    folder = repository / "examples" / "solver-comparison"
+    monkeypatch.syspath_prepend(folder)
+    printed = import_module("claims").page(folder).split("\n\n")
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    entrants_page = (folder / "entrants.md").read_text(encoding="utf-8")
+    for part in printed:
+        about = re.match(r"- [\w-]+: (Faster than newton .*)", part)
+        assert about.group(1) in entrants_page if about else part in readme
+    for page in (readme, entrants_page):
+        for path in re.findall(r"\]\(([^)#:]+)\)", page):
+            assert (folder / path).exists(), path
