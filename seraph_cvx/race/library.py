@@ -6,9 +6,9 @@ of pair k, s_k = v_k'Av_k - threshold, c of `weights`, q of `similar` and R of t
 
     sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, A> + penalties.
 
-``NAME.cbf`` states the same as a cone program; ``NAME.optimum.npy`` has a factor L whose LL' is as
-good as optimal; and ``NAME.json`` has its sizes and the interval, proved in ball arithmetic for the
-doubles of the ``.npz``. ``SHA256SUMS`` grows with every instance: one whose files it confirms is
+``NAME.cbf`` states the same as a cone program, unless that is too large; ``NAME.optimum.npy`` has
+a factor L whose LL' is as good as optimal; and ``NAME.json`` has its sizes and the interval, proved
+in ball arithmetic for the doubles of the ``.npz``. ``SHA256SUMS`` grows with every instance: one whose files it confirms is
 not made again.
 """
 
@@ -50,8 +50,11 @@ from .formula_solvers import list_pairs
 from .instances import LIBRARY
 from .suite import InstanceSpec, suite
 
-ENDINGS = (".npz", ".cbf", ".optimum.npy", ".json")
+ENDINGS = (".npz", ".optimum.npy", ".cbf", ".json")
 """The files of an instance; the last one is written last."""
+
+MOST_ENTRIES = 1_000_000
+"""Entries of A times pairs, beyond which there is no ``.cbf``: it would have some 25 MB or more."""
 
 CHECKSUMS = "SHA256SUMS"
 
@@ -111,11 +114,13 @@ def export_library(
     sums: dict[str, str] = {}
     entries = []
     for number, spec in enumerate(specs, 1):
-        arrays = to_bytes(to_arrays(spec.objective()))
-        paths = [folder / f"{spec.name}{ending}" for ending in ENDINGS]
+        objective = spec.objective()
+        arrays = to_bytes(to_arrays(objective))
+        endings = [e for e in ENDINGS if e != ".cbf" or _fits_into_cbf(objective)]
+        paths = [folder / f"{spec.name}{ending}" for ending in endings]
         files = {path.name: path.read_bytes() for path in paths if path.is_file()}
         made = (
-            len(files) < len(ENDINGS)
+            len(files) < len(endings)
             or files[paths[0].name] != arrays
             or any(known.get(name) != _checksum(content) for name, content in files.items())
         )
@@ -139,15 +144,15 @@ def export_library(
 def _make_instance(spec: InstanceSpec, arrays: bytes) -> list[bytes]:
     """Make an instance and its proof: the contents of its files."""
     objective = read_instance(io.BytesIO(arrays))  # what is proved is what the file says
-    program = ConeProgram.of(objective)
     proof = prove_optimum(objective, spec.name)
     why, pairs = LIBRARY.get(spec.name, ""), objective.pairs
-    heading = [f"SERAPH M-step, primal: {spec.name}", *([why] if why else [])]
-    heading += [f"A proven interval of the optimal value is in {spec.name}.json"]
-    contents = [arrays, program.to_cbf(heading).encode(), npy_bytes(proof.factor)]
-    rows: Counter[str] = Counter()
-    for kind, size in program.cones:
-        rows[kind] += size
+    contents, stated = [arrays, npy_bytes(proof.factor)], {}
+    if _fits_into_cbf(objective):
+        heading = [f"SERAPH M-step, primal: {spec.name}", *([why] if why else [])]
+        heading += [f"A proven interval of the optimal value is in {spec.name}.json"]
+        program = ConeProgram.of(objective)
+        contents.append(program.to_cbf(heading).encode())
+        stated = _described(program) | {"cbf_sha256": _checksum(contents[-1])}
     singular = np.linalg.svd(proof.factor, compute_uv=False)
     entry = {
         "instance": spec.name,
@@ -161,10 +166,6 @@ def _make_instance(spec: InstanceSpec, arrays: bytes) -> list[bytes]:
         "n_unlabeled": pairs.n_unlabeled if objective.mu > 0.0 else 0,
         "soft_labels": objective.has_soft_labels,
         "rank": int(np.sum(singular**2 > FAINT * np.max(singular, initial=0.0) ** 2)),
-        "scalar_variables": len(program.cost),
-        "psd_constraints": program.psd_orders,
-        "exponential_cones": rows["EXP"] // 3,
-        "rows": dict(rows),
         "unlabeled_weight": objective.mu,
         "trace_weight": objective.trace_weight,
         "threshold": objective.threshold,
@@ -173,9 +174,28 @@ def _make_instance(spec: InstanceSpec, arrays: bytes) -> list[bytes]:
         "relative_width": relative_width(proof),
         "proof": {"arithmetic": "balls", "bits": proof.precision, "dual_point": proof.dual_point},
         "npz_sha256": _checksum(arrays),
-        "cbf_sha256": _checksum(contents[1]),
+        **stated,
     }
     return [*contents, (json.dumps(entry, indent=1) + "\n").encode()]
+
+
+def _fits_into_cbf(objective: MStepObjective) -> bool:
+    """Whether the cone program of an M-step is small enough to be written as text."""
+    m, n_pairs = objective.pairs.n_features, len(list_pairs(objective)[1])
+    return m * (m + 1) // 2 * n_pairs <= MOST_ENTRIES
+
+
+def _described(program: ConeProgram) -> dict[str, Any]:
+    """The sizes of a cone program."""
+    rows: Counter[str] = Counter()
+    for kind, size in program.cones:
+        rows[kind] += size
+    return {
+        "scalar_variables": len(program.cost),
+        "psd_constraints": program.psd_orders,
+        "exponential_cones": rows["EXP"] // 3,
+        "rows": dict(rows),
+    }
 
 
 def _checksum(content: bytes) -> str:
@@ -350,7 +370,7 @@ learning), as four files:
 | file | content |
 | --- | --- |
 | NAME.npz | the definition: plain arrays of doubles, whose values are exact |
-| NAME.cbf | the same as a cone program (PSD, exponential cones), Conic Benchmark Format 3 |
+| NAME.cbf | the same as a cone program, Conic Benchmark Format 3; none if it is too large |
 | NAME.json | sizes, rank of the optimum, and [lower, upper], which holds the optimal value |
 | NAME.optimum.npy | a factor L; upper is above the objective at LL' |
 
@@ -434,7 +454,10 @@ def library_table(entries: Sequence[dict[str, Any]]) -> str:
         }
         for entry in entries
     ]
-    cones = sum(entry["exponential_cones"] for entry in entries)
+    cones = sum(
+        entry.get("exponential_cones", 2 * row["pairs"])
+        for entry, row in zip(entries, rows, strict=True)
+    )
     note = (
         "n points, m features; rank of the optimum (eigenvalues above 1e-7 of the largest). A pair "
         f"has three scalar variables and two exponential cones, {cones} cones in all; A is in a "

@@ -17,6 +17,7 @@ from library_check import check_numbers, judge_clarabel
 from seraph_cvx import MStepObjective, PairSet, certify, penalties
 from seraph_cvx.certificate.proof import prove
 from seraph_cvx.penalties import Diagonal, LinearConstraints, LogDet, Ridge
+from seraph_cvx.race import library
 from seraph_cvx.race.grading import data_checksum, reference_interval
 from seraph_cvx.race.instances import LIBRARY
 from seraph_cvx.race.library import (
@@ -127,6 +128,17 @@ def test_the_code_in_the_readme_prints_the_optimal_value(small, monkeypatch, cap
     upper = {entry["instance"]: entry["upper"] for entry in entries}
     shown = re.search(r"np\.load\(\"(.*)\.optimum\.npy", blocks[1])
     assert float(capsys.readouterr().out) == pytest.approx(upper[shown[1]], rel=1e-12)
+
+
+def test_a_large_instance_has_no_cone_program_and_is_not_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "MOST_ENTRIES", 10)
+    made = []
+    for _ in range(2):
+        (entry,) = export_library(tmp_path, SPECS[:1], lambda *call: made.append(call[-1]))
+    assert made == [True, False]
+    assert "cbf_sha256" not in entry
+    assert {path.suffix for path in tmp_path.iterdir()} == {".npz", ".npy", ".json", ".md", ""}
+    assert SMALL[0] in (tmp_path / "library.md").read_text()
 
 
 # An export goes on where it was interrupted
