@@ -7,9 +7,9 @@ of pair k, s_k = v_k'Av_k - threshold, c of `weights`, q of `similar` and R of t
     sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, A> + penalties.
 
 ``NAME.cbf`` states the same as a cone program, unless that is too large; ``NAME.optimum.npy`` has
-a factor L whose LL' is as good as optimal; and ``NAME.json`` has its sizes and the interval, proved
-in ball arithmetic for the doubles of the ``.npz``. ``SHA256SUMS`` grows with every instance: one whose files it confirms is
-not made again.
+a factor L whose LL' is as good as optimal; and ``NAME.json`` has its sizes and the interval,
+proved in ball arithmetic for the doubles of the ``.npz``. ``SHA256SUMS`` grows with every instance:
+one whose files it confirms is not made again.
 """
 
 from __future__ import annotations
