@@ -585,7 +585,7 @@ def test_compare_answers_bad_input_in_words(tmp_path, content, arguments, words)
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("tier", "n_tols"), [("small", 3), ("medium", 2), ("large", 2)])
+@pytest.mark.parametrize(("tier", "n_tols"), [("small", 3)])
 def test_committed_results_are_whole_and_in_their_tables(repository, tier, n_tols):
     folder = repository / "examples" / "solver-comparison" / tier
     race = read_race(folder / "race.jsonl")
@@ -610,6 +610,11 @@ def test_the_page_has_every_number_that_its_command_prints(repository, monkeypat
     for part in printed:
         about = re.match(r"- [\w-]+: (Faster than newton .*)", part)
         assert about.group(1) in entrants_page if about else part in readme
+    front = (repository / "README.md").read_text(encoding="utf-8")
+    for number in re.findall(
+        r"\d[\d.]+", front.partition("as a multiple of `newton`'s, is")[2][:900]
+    ):
+        assert number.rstrip(".") in readme, number
     for page in (readme, entrants_page):
         for path in re.findall(r"\]\(([^)#:]+)\)", page):
             assert (folder / path).exists(), path
