@@ -41,6 +41,9 @@ EMPTY_ROW: dict[str, Any] = {
 }
 """The entries of a row before its run, besides its key."""
 
+OPTIONAL = {"repeat": 1} | {name: empty for name, empty in EMPTY_ROW.items() if name != "outcome"}
+"""What a line may leave out, as those of earlier versions and of committed races do."""
+
 FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("instance", "solver", "formulation"), (str,)),
     **{
@@ -81,8 +84,7 @@ class RaceJournal(Journal):
     def take(self, kind: str, content: dict[str, Any]) -> None:
         """Check a line and keep it."""
         if kind == "row":
-            content = {"repeat": 1} | EMPTY_ROW | content  # those of earlier versions have fewer
-            _check_row(content)
+            _check_row(content := OPTIONAL | content)
             self.rows[key_of(content)] = content
         elif kind == "reference":
             check_fields(content, REFERENCE_FIELDS)

@@ -179,7 +179,8 @@ def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed):
 ENORMOUS = 10**400
 RUN = {"kind": "cell", "task": "iris", "sampling": 0, "method": "gdm", "outcome": "done"}
 RUN |= {"error": 4.0, "seconds": 0.1, "detail": ""}
-ROW = {"kind": "row", "instance": "i", "solver": "s", "formulation": "", "tol": 0.1} | EMPTY_ROW
+ROW = {"kind": "row", "instance": "i", "solver": "s", "formulation": "", "tol": 0.1, "repeat": 1}
+ROW |= EMPTY_ROW
 REFERENCE = {"kind": "reference", "instance": "i", "checksum": "0", "lower": 1.0, "upper": 2.0}
 REFERENCE |= {"n_points": 9, "n_features": 2}
 GARBAGE = [b"\x00\xff\x1b[2J", b'{"kind": "cell", "task":', b"7", b"[1, 2]", b'"cell"', b"null"]
@@ -192,7 +193,7 @@ JOURNALS = {
     RaceJournal: (
         [ROW | {"tol": 0.5, "dimacs": [0.1, 0]}, REFERENCE | {"instance": "j"}],
         lambda journal: (
-            (list(journal.rows), list(journal.references)) == ([("i", "s", "", 0.5)], ["j"])
+            (list(journal.rows), list(journal.references)) == ([("i", "s", "", 0.5, 1)], ["j"])
         ),
     ),
 }
