@@ -72,7 +72,8 @@ def apply(
         imputes = type(steps[0]).__name__ == "SimpleImputer"
         options = ("decimal", "encoding")
         reading = Reading(decimal=decimal, encoding=encoding, impute=imputes, options=options)
-        rows = read_new_rows(file, names, steps[0].n_features_in_, reading)
+        texts = getattr(steps[-1], "table_", {}).get("texts", {})
+        rows = read_new_rows(file, names, steps[0].n_features_in_, reading, texts)
         if rows.ignored:
             alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
         for column, values in rows.unseen.items():

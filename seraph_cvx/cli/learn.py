@@ -452,6 +452,7 @@ def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> Non
     from ..estimators.saving import save_model
 
     if path.suffix == ".npz":
+        seraph.table_ = {"texts": dict(table.texts)}
         save_model(model, path)
     else:
         write_rows(path, [table.feature_names, *seraph.metric_.tolist()])

@@ -369,13 +369,17 @@ def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class UserTable:
-    """Points (NaN: missing), their classes (-1: unknown), names, words read as unknown."""
+    """Points (NaN: missing), their classes (-1: unknown), names, words read as unknown.
+
+    `texts` has the values of each column of text, the one of two that has no feature included.
+    """
 
     X: FloatArray
     y: NDArray[np.int64]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
     unknown: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def labels(self) -> NDArray[np.object_]:
@@ -426,7 +430,8 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     for name, column in table.items():
         if np.all(np.isnan(column)):
             raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
-    return UserTable(np.column_stack([*table.values()]), y, tuple(table), classes, unknown)
+    texts = {name: sorted(set(columns[name])) for name in reading.one_hot}
+    return UserTable(np.column_stack([*table.values()]), y, tuple(table), classes, unknown, texts)
 
 
 def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
@@ -490,9 +495,16 @@ class NewRows(NamedTuple):
 
 
 def read_new_rows(
-    path: Path, feature_names: Sequence[str] | None, n_features: int, reading: Reading
+    path: Path,
+    feature_names: Sequence[str] | None,
+    n_features: int,
+    reading: Reading,
+    texts: Mapping[str, Sequence[str]],
 ) -> NewRows:
-    """Read what a model needs: columns by name, ``color=red`` from the column ``color``."""
+    """Read what a model needs: columns by name, ``color=red`` from the column ``color``.
+
+    `texts` are the values that columns of text had in the fit, as far as they are known.
+    """
     rows = read_rows(path, reading)
     _, header = next(rows)
     names = header if feature_names is None else list(feature_names)
@@ -515,11 +527,12 @@ def read_new_rows(
     columns = read_columns(path, reading, rows, header, numeric, textual)
     unseen, zeros = {}, np.zeros(len(columns[[*numeric, *textual][0]]))
     for name in textual:
-        features = one_hot(name, columns.pop(name))
-        known = [feature for feature in names if feature.startswith(f"{name}=")]
-        new = [feature.removeprefix(f"{name}=") for feature in features if feature not in names]
-        if len(new) > (len(known) == 1):  # a single feature tells two values apart
+        cells = columns.pop(name)
+        known = [f.removeprefix(f"{name}=") for f in names if f.startswith(f"{name}=")]
+        new = sorted(set(cells) - {*texts.get(name, ["", *known])})
+        hides_one = name not in texts and len(known) == 1  # models of earlier versions do not say
+        if len(new) > hides_one:
             unseen[name] = new
-        columns |= features
+        columns |= one_hot(name, cells)
     X = np.column_stack([columns.get(name, zeros) for name in names])
     return NewRows(X, [name for name in header if name not in {*numeric, *textual}], unseen)

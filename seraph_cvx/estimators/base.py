@@ -111,6 +111,8 @@ class Parameters(FitParameters, Weights):  # Weights are the first fields
 class BaseSERAPH(Parameters, MahalanobisTransformer):
     """The learning itself, for whatever gives the pairs."""
 
+    table_: dict[str, Any]
+
     def fit(
         self,
         X: ArrayLike,

@@ -173,6 +173,8 @@ class SERAPH(BaseSERAPH):
     data_notes_ : list of str
         What in the features may spoil the metric, each with a remedy: constant columns, heavy
         tails, features that say the same. Mostly empty.
+    table_ : dict
+        Of a model of ``seraph-cvx fit`` alone: how it read its table.
     n_features_in_ : int
 
     Examples

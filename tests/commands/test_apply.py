@@ -91,6 +91,32 @@ def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
             assert np.array_equal(read_rows("z.csv")[0], model.transform(hot[:5]))
 
 
+def test_only_values_that_the_fit_has_not_seen_are_called_new(flowers):
+    points, labels = flowers
+    organic = np.where(np.arange(150) % 2, "yes", "no")
+    points.assign(organic=organic, species=labels).to_csv("flowers.csv", index=False)
+    assert run(f"{FIT} --one-hot organic").exit_code == 0
+    for values, new in (
+        (["no"], ""),  # which has no feature of its own
+        (["yes", "no"], ""),
+        (["maybe"], "'maybe'"),
+        (["yes", "maybe"], "'maybe'"),
+        (["no", "perhaps", "maybe"], "'maybe', 'perhaps'"),
+        (["no", ""], "''"),
+    ):
+        table = points[:6].assign(organic=np.resize(values, 6))
+        table.to_csv("new.csv", index=False)
+        result = run("apply m.npz new.csv --out z.csv --force")
+        note = f"Note: the column 'organic' has values not seen in the fit, ignored: {new}."
+        assert words(result.stderr) == (note if new else "")
+    model = load_model("m.npz")
+    del model[-1].table_  # as earlier versions wrote it: one value may be the one without a feature
+    save_model(model, "m.npz")
+    for values, noted in ((["no"], False), (["no", "maybe"], True)):
+        points[:2].assign(organic=np.resize(values, 2)).to_csv("new.csv", index=False)
+        assert ("not seen" in run("apply m.npz new.csv --out z.csv --force").stderr) == noted
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
 def test_decimal_commas_and_another_encoding_give_the_same_metric(flowers, new, encoding):
     points, labels = flowers
