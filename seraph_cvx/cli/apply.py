@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from .fit_report import nearest_labels
+from .fit_report import nearest_labels, note_far_values
 from .main import DEBUG, DECIMAL, ENCODING, Panels, app, argument, option
 from .report import alert, answers_in_words, tell
 from .tables import (
@@ -71,9 +71,19 @@ def apply(
         names = getattr(steps[0], "feature_names_in_", None)
         imputes = type(steps[0]).__name__ == "SimpleImputer"
         options = ("decimal", "encoding")
-        reading = Reading(decimal=decimal, encoding=encoding, impute=imputes, options=options)
-        texts = getattr(steps[-1], "table_", {}).get("texts", {})
+        table: dict[str, Any] = getattr(steps[-1], "table_", {})
+        reading = Reading(
+            decimal=decimal,
+            encoding=encoding,
+            impute=imputes,
+            missing=tuple(table.get("missing", ())),
+            options=options,
+        )
+        texts = table.get("texts", {})
         rows = read_new_rows(file, names, steps[0].n_features_in_, reading, texts)
+        if names is not None:
+            cure = "the option --missing {} --impute median of seraph-cvx fit"
+            note_far_values(rows.X, rows.rows, names, cure)
         if rows.ignored:
             alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
         for column, values in rows.unseen.items():
@@ -82,13 +92,13 @@ def apply(
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
         columns = [str(name) for name in steps[-1].get_feature_names_out()]
-        header, table, counts = columns, Z.tolist(), []
+        header, lines, counts = columns, Z.tolist(), []
         if labeled is not None:
             predicted = nearest_labels(Z, labeled, labels)
             header = [*columns, "predicted"]
-            table = [[*z, label] for z, label in zip(table, predicted, strict=True)]
+            lines = [[*z, label] for z, label in zip(lines, predicted, strict=True)]
             counts = Counter(map(str, predicted)).most_common(8)
-        write_rows(target, [header, *table])
+        write_rows(target, [header, *lines])
         tell(
             "applied",
             model=model,

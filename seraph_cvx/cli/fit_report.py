@@ -13,9 +13,9 @@ from ..datasets import Sampling
 from ..display.result_table import visible
 from ..estimators.evidence import describe_features, leave_one_out
 from ..fit.alternation import Iteration
-from ..numerics.checks import UNKNOWN, FloatArray
+from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
-from ..pairs.data_warnings import WORDS_FOR_UNKNOWN
+from ..pairs.data_warnings import WORDS_FOR_UNKNOWN, stray_values
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
@@ -25,6 +25,9 @@ from .tables import UserTable, name_columns
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
 
+
+MOST_PLACES = 10
+"""How many places in a table a note lists."""
 
 COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds"
 
@@ -40,6 +43,23 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
             f"Note: {doubtful[0]!r} is read as a class. If it means that the class is not known, "
             f"use --unknown {doubtful[0]!r}, or leave the cell empty."
         )
+
+
+def note_far_values(X: FloatArray, rows: IntArray, names: Sequence[str], cure: str) -> None:
+    """Name values far outside their column (NaN: missing); the cure has a place for the numbers."""
+    is_missing = np.isnan(X)
+    medians = np.nanmedian(np.where(np.all(is_missing, axis=0), 0.0, X), axis=0)
+    strays = stray_values(np.where(is_missing, medians, X))
+    if not len(strays):
+        return
+    places = [f"row {rows[i]}, column {names[j]}: {X[i, j]:.12g}" for i, j in strays[:MOST_PLACES]]
+    more = f"; and {len(strays) - MOST_PLACES} more" if len(strays) > MOST_PLACES else ""
+    numbers = ",".join(f"{number:.12g}" for number in np.unique(X[tuple(strays.T)])[:MOST_PLACES])
+    alert(
+        f"Note: far outside {'its column' if len(strays) == 1 else 'their columns'}: "
+        f"{'; '.join(places)}{more}. For missing values, use {cure.format(numbers)}; otherwise "
+        "check the units."
+    )
 
 
 def report_iteration(step: Iteration, metric: FloatArray) -> None:

@@ -20,6 +20,7 @@ from ..display.progress_line import ProgressLine
 from ..estimators.settings import RECOMMENDED
 from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
+from ..pairs.data_warnings import FarValueWarning
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, Status
 from .fit_report import (
@@ -27,6 +28,7 @@ from .fit_report import (
     draw_demo,
     draw_fit,
     finish,
+    note_far_values,
     report_iteration,
     report_metric,
     write_page,
@@ -38,6 +40,7 @@ from .tables import (
     TableError,
     UserTable,
     check_output,
+    in_words,
     is_number,
     name_columns,
     open_text,
@@ -137,6 +140,13 @@ def fit(
     ),
     impute: Literal["median", "mean"] | None = in_panel(
         TABLE, None, "Fill empty cells by the median or the mean of their column."
+    ),
+    missing: str = in_panel(
+        TABLE,
+        "",
+        "Numbers or words that mean a missing value among the features, separated by commas, such "
+        "as 9999,-999; needs --impute. An empty cell, NA, NaN, null, none and ? always do.",
+        metavar="WORDS",
     ),
     decimal: Literal[".", ","] = DECIMAL,
     encoding: str | None = ENCODING,
@@ -268,13 +278,19 @@ def fit(
                 check_output(path, endings, file, may_replace=force)
         if algorithm == "direct" and sharpness is not None:
             raise TableError("--sharpness needs --algorithm em: direct has no soft labels.")
+        if missing and impute is None:
+            raise TableError(
+                f"--missing {missing} needs --impute median or --impute mean, which says what to "
+                "fill in instead."
+            )
         reading = Reading(
-            unknown=tuple(word.strip() for word in unknown.split(",")),
+            unknown=in_words(unknown),
             drop=tuple(drop),
             one_hot=tuple(one_hot),
             decimal=decimal,
             encoding=encoding,
             impute=impute is not None,
+            missing=in_words(missing),
             options=tuple(context.params),
         )
         settings = {
@@ -284,7 +300,9 @@ def fit(
         }
         seraph = SERAPH(random_state=0).set_params(**settings)
         table = read_table(file, label, reading)
+        seraph.table_ = {"texts": dict(table.texts), "missing": list(reading.missing)}
         check_points(table, standardize)
+        note_far_values(table.X, table.rows, table.feature_names, "--missing {} --impute median")
         require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, impute, standardize)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
@@ -432,6 +450,7 @@ def learn(
         seraph.set_params(callback=callback, on_interrupt="keep")
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "y holds")  # said before, with the option that helps
+        warnings.simplefilter("ignore", FarValueWarning)
         try:
             seraph.fit(X, labels)
         except RuntimeError as error:
@@ -452,7 +471,6 @@ def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> Non
     from ..estimators.saving import save_model
 
     if path.suffix == ".npz":
-        seraph.table_ = {"texts": dict(table.texts)}
         save_model(model, path)
     else:
         write_rows(path, [table.feature_names, *seraph.metric_.tolist()])

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,6 +173,7 @@ class Reading:
     decimal: str = "."
     encoding: str | None = None
     impute: bool = False
+    missing: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def advice(self, option: str, words: str) -> str:
@@ -187,11 +189,25 @@ class Reading:
 
     def number(self, cell: str) -> float:
         """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
-        if self.impute and cell.strip().lower() in MISSING:
+        if self.impute and cell.strip().lower() in self._missing_words:
             return math.nan
         if self.decimal == ",":
             cell = cell.translate(DECIMAL_COMMA)
-        return float(cell) if is_number(cell) else math.inf
+        number = float(cell) if is_number(cell) else math.inf
+        return math.nan if number in self._missing_numbers else number
+
+    @cached_property
+    def _missing_words(self) -> frozenset[str]:
+        return frozenset([*MISSING, *(word.lower() for word in self.missing)])
+
+    @cached_property
+    def _missing_numbers(self) -> frozenset[float]:
+        return frozenset(float(word) for word in self.missing if is_number(word))
+
+
+def in_words(text: str) -> tuple[str, ...]:
+    """The words of an option, which commas separate."""
+    return tuple(word.strip() for word in text.split(",")) if text else ()
 
 
 def is_number(cell: str) -> bool:
@@ -288,6 +304,14 @@ def _wrong_length(path: Path, row: int, found: int, wanted: int, reading: Readin
     )
 
 
+class Columns(NamedTuple):
+    """Columns by name, as numbers and as texts, and the number of each row in a spreadsheet."""
+
+    numbers: dict[str, FloatArray]
+    texts: dict[str, list[str]]
+    rows: IntArray
+
+
 def read_columns(
     path: Path,
     reading: Reading,
@@ -295,13 +319,13 @@ def read_columns(
     header: list[str],
     numeric: Sequence[str],
     textual: Sequence[str],
-) -> dict[str, Any]:
-    """Read columns below the header by their names: arrays of numbers, and lists of texts."""
+) -> Columns:
+    """Read columns below the header by their names."""
     texts: dict[str, list[str]] = {name: [] for name in textual}
     at = {name: header.index(name) for name in (*numeric, *textual)}
-    numbers, n_rows = array("d"), 0
+    numbers, row_numbers = array("d"), array("q")
     for row, cells in rows:
-        n_rows += 1
+        row_numbers.append(row)
         for name in numeric:
             numbers.append(reading.number(cells[at[name]]))
             if math.isinf(numbers[-1]):
@@ -309,10 +333,10 @@ def read_columns(
                 raise TableError(f"Row {row} of {path}, column {short(name)}: {problem}")
         for name, values in texts.items():
             values.append(sys.intern(cells[at[name]]))
-    if not n_rows:
+    if not row_numbers:
         raise TableError(f"{path} has a row of column names but no points below it.")
-    X = np.array(numbers).reshape(n_rows, len(numeric))
-    return dict(zip(numeric, X.T, strict=True)) | texts
+    X = np.array(numbers).reshape(len(row_numbers), len(numeric))
+    return Columns(dict(zip(numeric, X.T, strict=True)), texts, np.array(row_numbers))
 
 
 def _not_a_number(cell: str, name: str, reading: Reading) -> str:
@@ -371,7 +395,8 @@ def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
 class UserTable:
     """Points (NaN: missing), their classes (-1: unknown), names, words read as unknown.
 
-    `texts` has the values of each column of text, the one of two that has no feature included.
+    `texts` has the values of each column of text, the one of two that has no feature included;
+    `rows` the number of each point in a spreadsheet.
     """
 
     X: FloatArray
@@ -380,6 +405,7 @@ class UserTable:
     class_names: tuple[str, ...]
     unknown: Mapping[str, int] = field(default_factory=dict)
     texts: Mapping[str, list[str]] = field(default_factory=dict)
+    rows: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def labels(self) -> NDArray[np.object_]:
@@ -396,7 +422,7 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     features = [name for name in header if name != label_column and name not in reading.drop]
     numeric = [name for name in features if name not in reading.one_hot]
     columns = read_columns(path, reading, rows, header, numeric, [label_column, *reading.one_hot])
-    labels = columns.pop(label_column)
+    labels = columns.texts.pop(label_column)
     words = {label for label in set(labels) if reading.is_unknown(label)}
     unknown = Counter(label for label in labels if label in words and label)
     classes = tuple(sorted(set(labels) - words))
@@ -414,15 +440,15 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     table: dict[str, FloatArray] = {}
     for name in features:
         if name in numeric:
-            new = {name: columns[name]}
+            new = {name: columns.numbers[name]}
         else:
-            new = one_hot(name, columns[name])
+            new = one_hot(name, columns.texts[name])
             if len(new) > MOST_VALUES:
                 raise TableError(
                     f"The column {name!r} holds {len(new)} different texts, too many for a "
                     f"feature each (at most {MOST_VALUES}): leave it out with --drop."
                 )
-            if len(new) == 2 and "" not in columns[name]:
+            if len(new) == 2 and "" not in columns.texts[name]:
                 new.pop(min(new))  # the second value says it all
         for repeated in new.keys() & table.keys():
             raise TableError(f"Two features are named {repeated!r}: rename one.")
@@ -430,8 +456,9 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     for name, column in table.items():
         if np.all(np.isnan(column)):
             raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
-    texts = {name: sorted(set(columns[name])) for name in reading.one_hot}
-    return UserTable(np.column_stack([*table.values()]), y, tuple(table), classes, unknown, texts)
+    X = np.column_stack([*table.values()])
+    texts = {name: sorted(set(cells)) for name, cells in columns.texts.items()}
+    return UserTable(X, y, tuple(table), classes, unknown, texts, columns.rows)
 
 
 def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
@@ -487,9 +514,10 @@ def _column_hint(header: list[str], label_column: str) -> str:
 
 
 class NewRows(NamedTuple):
-    """Points, the columns that were not used, and by column the texts without a feature."""
+    """Points, their rows, columns that were not used, and by column the texts without a feature."""
 
     X: FloatArray
+    rows: IntArray
     ignored: list[str]
     unseen: dict[str, list[str]]
 
@@ -525,14 +553,16 @@ def read_new_rows(
         )
     _require_unique(path, header, [*numeric, *textual])
     columns = read_columns(path, reading, rows, header, numeric, textual)
-    unseen, zeros = {}, np.zeros(len(columns[[*numeric, *textual][0]]))
+    unseen, features = {}, columns.numbers
     for name in textual:
-        cells = columns.pop(name)
+        cells = columns.texts[name]
         known = [f.removeprefix(f"{name}=") for f in names if f.startswith(f"{name}=")]
         new = sorted(set(cells) - {*texts.get(name, ["", *known])})
         hides_one = name not in texts and len(known) == 1  # models of earlier versions do not say
         if len(new) > hides_one:
             unseen[name] = new
-        columns |= one_hot(name, cells)
-    X = np.column_stack([columns.get(name, zeros) for name in names])
-    return NewRows(X, [name for name in header if name not in {*numeric, *textual}], unseen)
+        features |= one_hot(name, cells)
+    zeros = np.zeros(len(columns.rows))
+    X = np.column_stack([features.get(name, zeros) for name in names])
+    ignored = [name for name in header if name not in {*numeric, *textual}]
+    return NewRows(X, columns.rows, ignored, unseen)

@@ -175,7 +175,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Check the data, learn from their pairs, and warn in the name of whoever called `fit`."""
         with all_or_nothing(self):
             pairs = self._make_pairs(X, y, similar, dissimilar, *confidences)
-            if doubtful := describe_far_values(pairs.points):
+            names = getattr(self, "feature_names_in_", None)
+            if doubtful := describe_far_values(pairs.points, names):
                 warnings.warn(FarValueWarning(doubtful), stacklevel=stacklevel + 1)
             has_classes_only = y is not None and similar is None and dissimilar is None
             if has_classes_only and (doubtful := describe_labels(to_host(y))):

@@ -22,7 +22,7 @@ from seraph_cvx import SERAPH, PairSet, Status, alternate, certify, load_model
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.main import on_cluster
-from seraph_cvx.datasets import load_sampling
+from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
@@ -218,6 +218,49 @@ def test_a_column_that_says_nothing_is_noted_and_can_be_dropped(table, numbers, 
         np.testing.assert_allclose(metric[1:, 1:], expected, rtol=1e-6, atol=1e-9)
     assert run(f"{FIT} --drop extra --force").stderr == ""
     assert np.array_equal(load_model("small.metric.npz")[-1].metric_, expected)
+
+
+@pytest.fixture
+def wines(folder):
+    """Wine as wines.csv, two of three rows labeled; the magnesium of four rows is 9999."""
+    X, y = load("wine")
+    table = pd.DataFrame(X[:, 3:6], columns=["alkalinity", "magnesium", "phenols"])
+    table["kind"] = np.where(np.arange(len(y)) % 3, y.astype(str), "")
+    table.loc[[15, 30, 50, 90], "magnesium"] = 9999
+    table.to_csv("wines.csv", index=False)
+    return table
+
+
+def test_numbers_for_missing_values_are_named_before_the_fit_and_can_be_declared(wines):
+    result = run("fit wines.csv --label kind --out first.npz")
+    noted = words(result.stderr)
+    assert "Note: far outside their columns: row 17, column magnesium: 9999; row 32," in noted
+    assert "--missing 9999 --impute median" in noted
+    assert "FarValueWarning" not in noted
+    needs = "--missing 9999 needs --impute median or --impute mean"
+    assert_answered_in_words(run("fit wines.csv --label kind --missing 9999"), [needs])
+    options = "--label kind --missing 9999,n.d. --impute median"
+    result = run(f"fit wines.csv {options} --out m.npz")
+    assert (result.exit_code, result.stderr) == (0, "")
+    for number in ("9999.0", "9.999e3", "N.D.", ""):
+        changed = wines.astype({"magnesium": object})
+        changed.loc[[15, 30, 50, 90], "magnesium"] = number
+        changed.to_csv("other.csv", index=False)
+        assert run(f"fit other.csv {options} --out other.npz --force").stderr == ""
+        models = [load_model(name) for name in ("m.npz", "other.npz")]
+        assert np.array_equal(models[0][-1].metric_, models[1][-1].metric_)
+    wines["kind"] = ""
+    for magnesium, note in ((9999, ""), (99999, "row 17, column magnesium: 99999. For missing")):
+        wines.loc[15, "magnesium"] = magnesium  # the model knows what is missing
+        wines.to_csv("new.csv", index=False)
+        result = run("apply m.npz new.csv --out z.csv --force")
+        assert note in words(result.stderr)
+        assert ("far outside" in result.stderr) == bool(note)
+    lone = wines[15:16].assign(magnesium=9999)
+    lone.to_csv("new.csv", index=False)
+    assert run("apply m.npz new.csv --out z.csv --force").exit_code == 0
+    points = lone[["alkalinity", "magnesium", "phenols"]].assign(magnesium=np.nan)
+    assert np.allclose(pd.read_csv("z.csv"), models[0].transform(points))
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 """Evidence: values far out are found, told with row and column, and do not spoil a solution."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.preprocessing import StandardScaler
 
-from seraph_cvx import MStepObjective, PairSet, Status, solve_m_step
-from seraph_cvx.datasets import load_sampling
+from seraph_cvx import SERAPH, MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.data_warnings import (
+    FarValueWarning,
     clip_far_values,
     describe_far_values,
     far_values,
     medians_and_spreads,
+    stray_values,
 )
 
 
@@ -58,6 +62,34 @@ def test_far_values_are_found_with_row_and_column():
     assert "(1 more like it)" in message
     assert "impute" in message
     assert describe_far_values(load_sampling("iris", seed=0).X) == ""
+
+
+@pytest.mark.parametrize("value", [999, 9999, 99999, 1e6, -999])
+@pytest.mark.parametrize("how_many", [1, 4, 20])
+def test_a_number_for_missing_values_is_found_each_time_and_nothing_else_is(value, how_many):
+    X = load("wine")[0][::2].copy()
+    rows = np.arange(how_many) * 4 + 1
+    X[rows, 4] = value
+    np.testing.assert_array_equal(stray_values(X), [(row, 4) for row in rows])
+    message = describe_far_values(X)
+    assert message.startswith(f"X[1, 4] is {value:.6g}, ")
+    assert (f"({how_many - 1} more like it)" in message) == (how_many > 1)
+
+
+def test_a_fit_warns_of_such_a_number_by_the_name_of_its_column():
+    X = load("wine")[0][::2, 3:6].copy()
+    X[[1, 5], 1] = 9999
+    frame = pd.DataFrame(StandardScaler().fit_transform(X), columns=["alkalinity", "mg", "phenols"])
+    with pytest.warns(FarValueWarning, match=r"^X\[1, 'mg'\] is 6.* \(1 more like it\)"):
+        SERAPH(tol=1e-3).fit(frame, np.arange(len(X)) % 2)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits", "balance"])
+def test_clean_data_and_long_tails_have_no_stray_values(name):
+    assert len(stray_values(load(name)[0])) == 0
+    tails = np.exp(2.0 * np.random.default_rng(0).normal(size=(500, 20)))
+    assert len(far_values(tails)) > 50
+    assert len(stray_values(tails)) == 0
 
 
 def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
