@@ -20,14 +20,11 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
 from .report import alert, needs_matplotlib, say, tell
-from .tables import UserTable, name_columns
+from .tables import MOST_PLACES, UserTable, name_columns
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
 
-
-MOST_PLACES = 10
-"""How many places in a table a note lists."""
 
 COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds"
 

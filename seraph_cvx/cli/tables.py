@@ -54,6 +54,9 @@ COPIES = 4
 PAIR_BYTES = 100
 """The most bytes that a labeled pair takes while pairs are made, rounded up."""
 
+MOST_PLACES = 10
+"""How many places in a table a message lists."""
+
 MOST_VALUES = 50
 """A column of text with more distinct values is not one-hot encoded."""
 
@@ -320,33 +323,59 @@ def read_columns(
     numeric: Sequence[str],
     textual: Sequence[str],
 ) -> Columns:
-    """Read columns below the header by their names."""
+    """Read columns below the header by their names; what is wrong with them is said all at once."""
     texts: dict[str, list[str]] = {name: [] for name in textual}
     at = {name: header.index(name) for name in (*numeric, *textual)}
     numbers, row_numbers = array("d"), array("q")
-    for row, cells in rows:
-        row_numbers.append(row)
-        for name in numeric:
-            numbers.append(reading.number(cells[at[name]]))
-            if math.isinf(numbers[-1]):
-                problem = _not_a_number(cells[at[name]], name, reading)
-                raise TableError(f"Row {row} of {path}, column {short(name)}: {problem}")
-        for name, values in texts.items():
-            values.append(sys.intern(cells[at[name]]))
+    problems: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    ragged = ""
+    try:
+        for row, cells in rows:
+            row_numbers.append(row)
+            for name in numeric:
+                numbers.append(reading.number(cells[at[name]]))
+                if math.isinf(numbers[-1]):
+                    what, cure = _not_a_number(cells[at[name]], name, reading)
+                    problems.setdefault((name, cure), []).append((row, what))
+            for name, values in texts.items():
+                values.append(sys.intern(cells[at[name]]))
+    except TableError as error:
+        ragged = str(error)
+    if problems or ragged:
+        raise TableError(_all_problems(path, problems, ragged))
     if not row_numbers:
         raise TableError(f"{path} has a row of column names but no points below it.")
     X = np.array(numbers).reshape(len(row_numbers), len(numeric))
     return Columns(dict(zip(numeric, X.T, strict=True)), texts, np.array(row_numbers))
 
 
-def _not_a_number(cell: str, name: str, reading: Reading) -> str:
-    fill = "fill in the number, or remove the row"
+def _all_problems(
+    path: Path, problems: Mapping[tuple[str, str], list[tuple[int, str]]], ragged: str
+) -> str:
+    """A sentence for each column and cure, which names the rows; and why the rest is not read."""
+    sentences = []
+    for (name, cure), places in problems.items():
+        (row, what), *others = places
+        more = ", ".join(str(other) for other, _ in others[: MOST_PLACES - 1])
+        if len(others) >= MOST_PLACES:
+            more += f" and {len(others) - MOST_PLACES + 1} more"
+        like_it = f" (and so in row{'s' if len(others) > 1 else ''} {more})" if others else ""
+        sentences.append(f"Row {row} of {path}, column {short(name)}: {what}{like_it}. {cure}.")
+    if len(sentences) > MOST_PLACES:
+        left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
+        sentences = [*sentences[:MOST_PLACES], left_out]
+    return "\n".join([*sentences, ragged] if ragged else sentences)
+
+
+def _not_a_number(cell: str, name: str, reading: Reading) -> tuple[str, str]:
+    """What is wrong with a cell, and the cure."""
+    fill = "Fill in the number, or remove the row"
     if "impute" in reading.options:
-        fill = "fill in the number, remove the row, or fill all such cells by --impute median"
+        fill = "Fill in the number, remove the row, or fill all such cells by --impute median"
     if not cell.strip():
-        return f"the cell is empty. Only a label may be unknown: {fill}."
+        return "the cell is empty", f"Only a label may be unknown: {fill[0].lower()}{fill[1:]}"
     quoted = name if name.isidentifier() else repr(name)
-    cure = "remove the column, or write its values as numbers" + reading.advice(
+    cure = "Remove the column, or write its values as numbers" + reading.advice(
         "one_hot",
         f"; --one-hot {quoted} makes a feature of each of its values, --drop {quoted} leaves it "
         "out",
@@ -354,11 +383,11 @@ def _not_a_number(cell: str, name: str, reading: Reading) -> str:
     other = "." if reading.decimal == "," else ","
     if is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
         mark = "point" if reading.decimal == "." else "comma"
-        cure = f"write decimals with a {mark}, without separators between thousands"
+        cure = f"Write decimals with a {mark}, without separators between thousands"
         cure += reading.advice("decimal", f", or use '--decimal {other}'" * (other in cell))
     elif cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
         cure = fill
-    return f"{short(cell)} is not a finite number: {cure}."
+    return f"{short(cell)} is not a finite number", cure
 
 
 def short(cell: str) -> str:

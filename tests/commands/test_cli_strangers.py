@@ -150,6 +150,28 @@ def test_a_bad_table_is_answered_in_words_and_nothing_is_written(folder, case):
     assert [path.name for path in folder.iterdir()] == ["bad.csv"]
 
 
+def test_all_that_is_wrong_with_the_cells_is_said_in_one_run(folder):
+    rows = [f"{k},{k % 7},{'red' if k else ''},{'ab'[k % 2]}" for k in range(30)]
+    rows[4], rows[9], rows[20] = "wide,1,red,a", "1,?,red,b", "1,2,red,a,a"
+    (folder / "bad.csv").write_text("\n".join(["x,y,color,species", *rows]))
+    result = run("fit bad.csv --label species")
+    culprits = [
+        "Row 6 of bad.csv, column 'x': 'wide' is not a finite number. Remove the column",
+        "Row 11 of bad.csv, column 'y': '?' is not a finite number. Fill in the number",
+        "Row 2 of bad.csv, column 'color': the cell is empty. Only a label may be unknown",
+        "Row 3 of bad.csv, column 'color': 'red' is not a finite number "
+        "(and so in rows 4, 5, 6, 7, 8, 9, 10, 11, 12 and 9 more). Remove the column",
+        "Row 22 of bad.csv has 5 cells",
+    ]
+    assert_answered_in_words(result, culprits)
+    assert len(result.stderr.strip().splitlines()) == len(culprits)
+    header = ",".join(f"c{k}" for k in range(14))
+    (folder / "bad.csv").write_text(f"{header},species\n{'red,' * 14}a\n")
+    result = run("fit bad.csv --label species")
+    assert_answered_in_words(result, ["column 'c9'", "4 more columns have such cells."])
+    assert "'c10'" not in result.stderr
+
+
 BAD_COMMANDS = {
     "fit 'no such.csv' --label species": ["no such.csv"],
     "fit . --label species": ["Is a directory", "name of a file"],
