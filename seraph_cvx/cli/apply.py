@@ -10,7 +10,7 @@ import numpy as np
 
 from ..numerics.checks import FloatArray
 from .fit_report import nearest_labels, note_far_values
-from .main import DEBUG, DECIMAL, ENCODING, Panels, app, argument, option
+from .main import DEBUG, DECIMAL, ENCODING, THOUSANDS, Panels, app, argument, option
 from .report import alert, answers_in_words, tell
 from .tables import (
     Reading,
@@ -51,6 +51,7 @@ def apply(
     ),
     force: bool = option(False, "Replace a file that exists already.", "--force"),
     decimal: Literal[".", ","] = DECIMAL,
+    thousands: Literal[",", ".", "'", "space"] | None = THOUSANDS,
     encoding: str | None = ENCODING,
     debug: bool = DEBUG,
 ) -> None:
@@ -70,13 +71,14 @@ def apply(
         labeled, labels = labeled_points(steps[-1], model) if predict else (None, [])
         names = getattr(steps[0], "feature_names_in_", None)
         imputes = type(steps[0]).__name__ == "SimpleImputer"
-        options = ("decimal", "encoding")
+        options = ("decimal", "thousands", "encoding")
         table: dict[str, Any] = getattr(steps[-1], "table_", {})
         reading = Reading(
             decimal=decimal,
             encoding=encoding,
             impute=imputes,
             missing=tuple(table.get("missing", ())),
+            thousands=thousands,
             options=options,
         )
         texts = table.get("texts", {})

@@ -33,7 +33,19 @@ from .fit_report import (
     report_metric,
     write_page,
 )
-from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, argument, in_panel, option
+from .main import (
+    DEBUG,
+    DECIMAL,
+    ENCODING,
+    EXAMPLES,
+    GIVEN,
+    THOUSANDS,
+    Panels,
+    app,
+    argument,
+    in_panel,
+    option,
+)
 from .report import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
 from .tables import (
     Reading,
@@ -149,6 +161,7 @@ def fit(
         metavar="WORDS",
     ),
     decimal: Literal[".", ","] = DECIMAL,
+    thousands: Literal[",", ".", "'", "space"] | None = THOUSANDS,
     encoding: str | None = ENCODING,
     standardize: bool = in_panel(
         TABLE,
@@ -291,6 +304,7 @@ def fit(
             encoding=encoding,
             impute=impute is not None,
             missing=in_words(missing),
+            thousands=thousands,
             options=tuple(context.params),
         )
         settings = {

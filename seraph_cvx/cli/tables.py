@@ -9,6 +9,7 @@ import io
 import math
 import os
 import re
+import shlex
 import sys
 import tempfile
 from array import array
@@ -44,6 +45,9 @@ BYTE_ORDER_MARKS = {
 SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
 DECIMAL_COMMA = str.maketrans(".,", "'.")
 """Where a comma is the decimal mark, a point is not."""
+
+THOUSANDS = {",": ",", ".": ".", "'": "'\u2019", "space": " \u00a0\u202f"}
+"""The marks between thousands by the names that --thousands gives them; spaces are of many kinds."""
 
 LARGEST_PIPE = 2**30
 """Bytes that are read from a pipe, at most."""
@@ -177,7 +181,15 @@ class Reading:
     encoding: str | None = None
     impute: bool = False
     missing: tuple[str, ...] = ()
+    thousands: str | None = None
     options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.thousands == self.decimal:
+            raise TableError(
+                f"--thousands {self.thousands} and --decimal {self.decimal}: one mark cannot be "
+                "both."
+            )
 
     def advice(self, option: str, words: str) -> str:
         """The words, if the command has the option that they name; otherwise nothing."""
@@ -194,6 +206,8 @@ class Reading:
         """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
         if self.impute and cell.strip().lower() in self._missing_words:
             return math.nan
+        if self.thousands is not None and has_thousands(cell, self.thousands, self.decimal):
+            cell = re.sub(f"[{THOUSANDS[self.thousands]}]", "", cell)
         if self.decimal == ",":
             cell = cell.translate(DECIMAL_COMMA)
         number = float(cell) if is_number(cell) else math.inf
@@ -211,6 +225,12 @@ class Reading:
 def in_words(text: str) -> tuple[str, ...]:
     """The words of an option, which commas separate."""
     return tuple(word.strip() for word in text.split(",")) if text else ()
+
+
+def has_thousands(cell: str, mark: str, decimal: str) -> bool:
+    """Whether a cell holds a number in groups of three digits with this mark between them."""
+    pattern = rf"[+-]?\d{{1,3}}([{THOUSANDS[mark]}]\d{{3}})+([{decimal}]\d*)?"
+    return mark != decimal and re.fullmatch(pattern, cell.strip()) is not None
 
 
 def is_number(cell: str) -> bool:
@@ -381,10 +401,15 @@ def _not_a_number(cell: str, name: str, reading: Reading) -> tuple[str, str]:
         "out",
     )
     other = "." if reading.decimal == "," else ","
-    if is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
+    marks = [mark for mark in THOUSANDS if has_thousands(cell, mark, reading.decimal)]
+    if marks or is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
         mark = "point" if reading.decimal == "." else "comma"
         cure = f"Write decimals with a {mark}, without separators between thousands"
-        cure += reading.advice("decimal", f", or use '--decimal {other}'" * (other in cell))
+        if marks:
+            cure += reading.advice("thousands", f', or use --thousands "{marks[0]}"')
+        if cell.count(other) == 1 and reading.decimal not in cell:
+            doubt = f" if {short(other)} is the decimal mark" if marks else ""
+            cure += reading.advice("decimal", f", or use '--decimal {other}'{doubt}")
     elif cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
         cure = fill
     return f"{short(cell)} is not a finite number", cure
@@ -504,7 +529,7 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
             if name not in header or name == label_column:
                 what = "is the label column" if name == label_column else "is not a column"
                 raise TableError(
-                    f"--{option} {name}: {name!r} {what} of {path}. Its columns are "
+                    f"--{option} {shlex.quote(name)}: {name!r} {what} of {path}. Its columns are "
                     f"{first_names(header)}."
                 )
     if label_column not in header:
@@ -512,13 +537,15 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
             f"{path} has no column {label_column!r}. Its columns are {first_names(header)}."
             + _column_hint(header, label_column)
         )
-    if "" in header:
+    if "" in header and "" not in reading.drop:
         raise TableError(
             f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data "
-            "frame?): name it in the header, or remove it."
+            "frame?): name it in the header, or remove it"
+            + reading.advice("drop", '; --drop "" leaves all columns without a name out')
+            + "."
         )
-    _require_unique(path, header, header)
-    if len(header) - len(reading.drop) == 1:
+    _require_unique(path, header, [name for name in header if name not in reading.drop])
+    if not {*header} - {label_column, *reading.drop}:
         raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
 
 

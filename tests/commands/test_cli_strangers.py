@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
+from seraph_cvx import load_model
 from seraph_cvx.cli import tables
 from seraph_cvx.cli.report import say
 from seraph_cvx.display.notebook import Tone, card
@@ -172,7 +173,55 @@ def test_all_that_is_wrong_with_the_cells_is_said_in_one_run(folder):
     assert "'c10'" not in result.stderr
 
 
+PRICES = ["8,700", "12,000.5", "-1,234,567", "910"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        (PRICES, "--thousands ,"),
+        (
+            [cell.translate(str.maketrans(",.", ".,")) for cell in PRICES],
+            "--decimal , --thousands .",
+        ),
+        ([cell.replace(",", " ") for cell in PRICES], "--thousands space"),
+        ([cell.replace(",", "\u202f") for cell in PRICES], "--thousands space"),
+        ([cell.replace(",", "'") for cell in PRICES], '--thousands "\'"'),
+    ],
+)
+def test_the_advice_on_thousands_leads_to_the_numbers(folder, cells, options):
+    rows = [f"{cell};{k};{'ab'[k % 2]}" for k, cell in enumerate(cells)]
+    (folder / "prices.csv").write_text("\n".join(["price;k;species", *rows]), encoding="utf-8")
+    decimal, _, mark = (part.strip(' "') for part in options.partition("--thousands "))
+    result = run(f"fit prices.csv --label species {decimal}")
+    assert_answered_in_words(result, [f'or use --thousands "{mark}"'])
+    first, *_ = words(result.stderr).split(". Row")  # '8,700' may be 8.7, '12,000.5' may not
+    assert ("if ',' is the decimal mark" in first) == (cells[0] == "8,700")
+    result = run(f"fit prices.csv --label species {options} --out m.npz")
+    assert "4 points, 2 features" in words(result.stdout), result.output
+    scaler = load_model("m.npz")[0]
+    assert scaler.mean_[0] == pytest.approx(np.mean([8700, 12000.5, -1234567, 910]))
+    assert run(f"apply m.npz prices.csv {options} --out z.csv").exit_code == 0
+    (folder / "prices.csv").write_text("price;species\n8,70;a\n9,1;b\n")
+    strict = run("fit prices.csv --label species --thousands ,")
+    assert_answered_in_words(strict, ["'8,70' is not a finite number"])
+
+
+def test_a_column_without_a_name_can_be_dropped_by_no_name(table):
+    frame = pd.read_csv(table)
+    frame.to_csv(table)  # with the row numbers of a data frame
+    assert_answered_in_words(run(FIT), ["Column 1 of small.csv has no name", '--drop "" leaves'])
+    result = run(f'{FIT} --drop ""')
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert load_model("small.metric.npz").feature_names_in_.tolist() == ["length", "width"]
+    table.write_text(table.read_text().replace("\n", ",,\n"))  # and columns of nothing
+    assert run(f'{FIT} --drop "" --force').exit_code == 0
+    frame.to_csv(table, index=False)
+    assert_answered_in_words(run(f'{FIT} --drop "" --force'), ["--drop '': '' is not a column"])
+
+
 BAD_COMMANDS = {
+    f"{FIT} --thousands .": ["--thousands . and --decimal .", "cannot be both"],
     "fit 'no such.csv' --label species": ["no such.csv"],
     "fit . --label species": ["Is a directory", "name of a file"],
     "fit small.csv": ["--label"],
