@@ -29,6 +29,7 @@ from .fit_report import (
     draw_fit,
     finish,
     note_far_values,
+    note_repeated_rows,
     report_iteration,
     report_metric,
     write_page,
@@ -317,6 +318,7 @@ def fit(
         seraph.table_ = {"texts": dict(table.texts), "missing": list(reading.missing)}
         check_points(table, standardize)
         note_far_values(table.X, table.rows, table.feature_names, "--missing {} --impute median")
+        note_repeated_rows(table)
         require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, impute, standardize)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)

@@ -47,7 +47,7 @@ DECIMAL_COMMA = str.maketrans(".,", "'.")
 """Where a comma is the decimal mark, a point is not."""
 
 THOUSANDS = {",": ",", ".": ".", "'": "'\u2019", "space": " \u00a0\u202f"}
-"""The marks between thousands by the names that --thousands gives them; spaces are of many kinds."""
+"""The marks between thousands by the names that --thousands gives them."""
 
 LARGEST_PIPE = 2**30
 """Bytes that are read from a pipe, at most."""

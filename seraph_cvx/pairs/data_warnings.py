@@ -17,9 +17,9 @@ WARN_SPREADS = 20.0
 """Users are warned of a value this many spreads from the median, if there is a gap before it."""
 
 WARN_GAP = 5.0
-"""Such a value is this many times as far from the median as all values that are nearer. Of the
-data sets of this package and others like them, breast cancer has a value at 56 spreads, and none
-has a gap of more than 3."""
+"""Such a value is this many times as far from the median as all values that are nearer, or as many
+times as these are spreads away, if that is more. Of the data sets of this package and others like
+them, breast cancer has a value at 56 spreads, and none has a gap of more than 3."""
 
 WORDS_FOR_UNKNOWN = (
     *("", "?", "n/a", "na", "nan", "none", "null"),
@@ -33,6 +33,13 @@ MANY_NUMBERS = 10
 
 class FarValueWarning(UserWarning):
     """A value of X is so far from all others of its feature that it may be a mistake."""
+
+
+def first_twins(points: FloatArray) -> IntArray:
+    """For each row the first one that is exactly equal to it: itself, where it has no twin."""
+    first: dict[bytes, int] = {}
+    rows = points + 0.0  # -0 is 0
+    return np.array([first.setdefault(row.tobytes(), k) for k, row in enumerate(rows)])
 
 
 def medians_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -65,18 +72,19 @@ def far_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArray:
 def stray_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArray:
     """The (row, column) of each value that may be a mistake or stand for a missing one.
 
-    Far values beyond a gap: no other value lies between theirs and a fifth of their distance from
-    the median. Long tails have no such gap. In the order of rows.
+    Far values beyond a gap, which is the longer, the longer the tail is before it: a heavy tail has
+    gaps too. In the order of rows.
     """
     far = far_values(points, n_spreads)
-    medians = medians_and_spreads(points)[0]
+    medians, spreads = medians_and_spreads(points)
     strays = []
     for column in np.unique(far[:, 1]):
         distances = np.abs(points[:, column] - medians[column])
         ranked = np.unique(distances)
         is_far = np.isin(ranked, distances[far[far[:, 1] == column, 0]])
         with np.errstate(over="ignore"):
-            beyond = ranked[1:][is_far[1:] & (ranked[1:] > WARN_GAP * ranked[:-1])]
+            gaps = np.maximum(WARN_GAP, ranked[:-1] / spreads[column])
+            beyond = ranked[1:][is_far[1:] & (ranked[1:] > gaps * ranked[:-1])]
         if len(beyond):
             strays += [(row, column) for row in np.flatnonzero(distances >= beyond[0])]
     return np.array(sorted(strays), dtype=np.int64).reshape(-1, 2)

@@ -231,6 +231,21 @@ def wines(folder):
     return table
 
 
+def test_repeated_rows_are_noted_and_do_not_answer_for_each_other(wines):
+    wines.drop_duplicates().to_csv("wines.csv", index=False)
+    options = "--label kind --missing 9999 --impute median"
+    once = run(f"fit wines.csv {options}")
+    assert once.stderr == ""
+    pd.concat([wines, wines]).to_csv("wines.csv", index=False)
+    twice = run(f"fit wines.csv {options} --force")
+    note = "Note: 178 of 356 rows repeat the features of an earlier one (row 180 those of row 2)."
+    assert note in words(twice.stderr)
+    n = 2 * np.count_nonzero(wines["kind"])
+    assert f"{n} labeled points ({n} have exact twins, left out with it)" in words(twice.stdout)
+    (error,) = {re.search(r"Euclidean distance +(\S+)", r.stdout)[1] for r in (once, twice)}
+    assert float(error.rstrip("%")) > 10.0
+
+
 def test_numbers_for_missing_values_are_named_before_the_fit_and_can_be_declared(wines):
     result = run("fit wines.csv --label kind --out first.npz")
     noted = words(result.stderr)

@@ -85,11 +85,17 @@ def test_a_fit_warns_of_such_a_number_by_the_name_of_its_column():
 
 
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits", "balance"])
-def test_clean_data_and_long_tails_have_no_stray_values(name):
+def test_clean_data_have_no_stray_values(name):
     assert len(stray_values(load(name)[0])) == 0
-    tails = np.exp(2.0 * np.random.default_rng(0).normal(size=(500, 20)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gaps_of_a_heavy_tail_are_no_evidence(seed):
+    tails = np.exp(2.5 * np.random.default_rng(seed).normal(size=(200, 20)))
     assert len(far_values(tails)) > 50
     assert len(stray_values(tails)) == 0
+    tails[17, 3] = 1e9
+    assert stray_values(tails).tolist() == [[17, 3]]
 
 
 def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
