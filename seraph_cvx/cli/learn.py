@@ -20,7 +20,7 @@ from ..display.progress_line import ProgressLine
 from ..estimators.settings import RECOMMENDED
 from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
-from ..pairs.data_warnings import FarValueWarning
+from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, Status
 from .fit_report import (
@@ -321,6 +321,9 @@ def fit(
         note_repeated_rows(table)
         require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, impute, standardize)
+        cure = "leave out --no-standardize"
+        if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):
+            alert(f"Note: {doubtful}")
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
         announce_long_work(pairs, seraph)
@@ -467,6 +470,7 @@ def learn(
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "y holds")  # said before, with the option that helps
         warnings.simplefilter("ignore", FarValueWarning)
+        warnings.simplefilter("ignore", ScaleWarning)
         try:
             seraph.fit(X, labels)
         except RuntimeError as error:

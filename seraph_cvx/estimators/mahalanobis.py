@@ -24,7 +24,13 @@ from ..engine.distances import Factor
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
 from ..numerics.checks import FloatArray, check_points, refuse_masked
 from ..numerics.psd_cone import factor, principal_rows
-from ..pairs.data_warnings import FarValueWarning, describe_far_values, describe_labels
+from ..pairs.data_warnings import (
+    FarValueWarning,
+    ScaleWarning,
+    describe_far_values,
+    describe_labels,
+    describe_scales,
+)
 from ..pairs.labeled_pairs import label_pairs
 from ..pairs.pair_set import PairSet
 
@@ -178,6 +184,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             names = getattr(self, "feature_names_in_", None)
             if doubtful := describe_far_values(pairs.points, names):
                 warnings.warn(FarValueWarning(doubtful), stacklevel=stacklevel + 1)
+            if doubtful := describe_scales(pairs.points, names):
+                warnings.warn(ScaleWarning(doubtful), stacklevel=stacklevel + 1)
             has_classes_only = y is not None and similar is None and dissimilar is None
             if has_classes_only and (doubtful := describe_labels(to_host(y))):
                 warnings.warn(doubtful, stacklevel=stacklevel + 1)

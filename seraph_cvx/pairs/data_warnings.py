@@ -21,6 +21,9 @@ WARN_GAP = 5.0
 times as these are spreads away, if that is more. Of the data sets of this package and others like
 them, breast cancer has a value at 56 spreads, and none has a gap of more than 3."""
 
+MANY_SCALES = 30.0
+"""Users are warned if a feature varies this many times as much as another."""
+
 WORDS_FOR_UNKNOWN = (
     *("", "?", "n/a", "na", "nan", "none", "null"),
     *("unknown", "unlabeled", "unlabelled"),
@@ -33,6 +36,10 @@ MANY_NUMBERS = 10
 
 class FarValueWarning(UserWarning):
     """A value of X is so far from all others of its feature that it may be a mistake."""
+
+
+class ScaleWarning(UserWarning):
+    """The features of X are on scales so different that the largest ones are nearly all of it."""
 
 
 def first_twins(points: FloatArray) -> IntArray:
@@ -120,6 +127,36 @@ def describe_far_values(
         f"X[{row}, {name}] is {points[row, column]:.6g}, which is {distance:.3g} times the spread "
         f"of feature {name} away from its median{more}. If it stands for a missing value, impute "
         "it or remove the row."
+    )
+
+
+def describe_scales(
+    points: FloatArray,
+    names: Sequence[str] | None = None,
+    cure: str = "scale X first: make_pipeline(StandardScaler(), ...)",
+) -> str:
+    """Describe which features vary most and least, and the remedy; empty if they do alike.
+
+    One feature varies more than another if both its standard deviation and its spread are larger:
+    the spread of a pixel or a one-hot column that is mostly zero is not small, and the standard
+    deviations of standardized features are equal.
+    """
+    spreads, deviations = medians_and_spreads(points)[1], np.std(points, axis=0)
+    varying = np.flatnonzero((spreads > 0.0) & (deviations > 0.0))
+    if not len(varying):
+        return ""
+    large, small = (f(deviations, spreads)[varying] for f in (np.minimum, np.maximum))
+    i, j = int(np.argmax(large)), int(np.argmin(small))
+    if not large[i] / MANY_SCALES > small[j]:
+        return ""
+    most, least = (
+        f"feature {k}" if names is None else repr(str(names[k])) for k in (varying[i], varying[j])
+    )
+    ratio = large[i] / small[j]
+    return (
+        f"The scales of the features differ widely: {most} varies "
+        f"{format(ratio, ',.0f' if ratio < 1e6 else '.0e')} times as much as {least}, which hardly "
+        f"counts beside it. Unless all features have one unit, {cure}."
     )
 
 

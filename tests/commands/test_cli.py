@@ -231,6 +231,17 @@ def wines(folder):
     return table
 
 
+def test_scales_that_differ_are_noted_where_they_are_not_changed(wines):
+    wines = wines.drop(index=[15, 30, 50, 90])
+    wines.assign(proline=30.0 * wines["magnesium"]).to_csv("wines.csv", index=False)
+    assert run("fit wines.csv --label kind --out a.npz").stderr == ""
+    result = run("fit wines.csv --label kind --out b.npz --no-standardize")
+    note = "Note: The scales of the features differ widely: 'proline' varies"
+    assert words(result.stderr).startswith(note)
+    assert "leave out --no-standardize." in words(result.stderr)
+    assert result.stderr.count("differ widely") == 1
+
+
 def test_repeated_rows_are_noted_and_do_not_answer_for_each_other(wines):
     wines.drop_duplicates().to_csv("wines.csv", index=False)
     options = "--label kind --missing 9999 --impute median"

@@ -1,17 +1,22 @@
 """Evidence: values far out are found, told with row and column, and do not spoil a solution."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from seraph_cvx import SERAPH, MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx.baselines import Euclidean
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.data_warnings import (
     FarValueWarning,
+    ScaleWarning,
     clip_far_values,
     describe_far_values,
+    describe_scales,
     far_values,
     medians_and_spreads,
     stray_values,
@@ -96,6 +101,29 @@ def test_the_gaps_of_a_heavy_tail_are_no_evidence(seed):
     assert len(stray_values(tails)) == 0
     tails[17, 3] = 1e9
     assert stray_values(tails).tolist() == [[17, 3]]
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits", "balance"])
+def test_scales_differ_where_units_do_and_not_where_zeros_are_many(name):
+    X = load(name)[0]
+    assert bool(describe_scales(X)) == (name in ("wine", "breast_cancer"))
+    for scaler in (StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler()):
+        assert describe_scales(scaler.fit_transform(X)) == ""
+    rare = np.random.default_rng(0).integers(50, size=len(X))
+    assert describe_scales(np.c_[StandardScaler().fit_transform(X), np.eye(50)[rare]]) == ""
+    assert describe_scales(np.c_[X, np.full(len(X), 7.0)]) == describe_scales(X)  # constant
+
+
+@pytest.mark.parametrize("learner", [SERAPH(tol=1e-3), SERAPHCV(cv=2), Euclidean()])
+def test_a_fit_warns_once_of_scales_that_differ(learner):
+    X, y = load("wine")
+    frame = pd.DataFrame(X[::4], columns=[f"f{k}" for k in range(13)])
+    with pytest.warns(ScaleWarning) as caught:
+        learner.fit(frame, y[::4])
+    (warning,) = caught
+    assert re.search(r"'f12' varies 1,\d{3} times as much as 'f7'", str(warning.message))
+    assert "StandardScaler" in str(warning.message)
+    assert warning.filename == __file__
 
 
 def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
