@@ -34,8 +34,9 @@ MOST_COMPARED = 1_000
 class LeaveOneOut:
     """Leave-one-out 1-NN errors of the labeled points, in two metrics.
 
-    Exact twins of a point are left out with it: they would answer for it in any metric. The learned one's is optimistic, as the same labels were used for training: where even so it is
-    not below the Euclidean one, the metric has not been shown to help.
+    Exact twins of a point are left out with it: they would answer for it in any metric. The learned
+    metric's error is optimistic, as the same labels were used for training: where even so it is not
+    below the Euclidean one, the metric has not been shown to help.
 
     Attributes
     ----------

@@ -65,6 +65,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     n_components: int | None = None
+    _follows_units = False  # whether features of small numbers hardly count
     factor_: FloatArray
     components_: FloatArray
     threshold_: float
@@ -184,7 +185,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             names = getattr(self, "feature_names_in_", None)
             if doubtful := describe_far_values(pairs.points, names):
                 warnings.warn(FarValueWarning(doubtful), stacklevel=stacklevel + 1)
-            if doubtful := describe_scales(pairs.points, names):
+            if self._follows_units and (doubtful := describe_scales(pairs.points, names)):
                 warnings.warn(ScaleWarning(doubtful), stacklevel=stacklevel + 1)
             has_classes_only = y is not None and similar is None and dissimilar is None
             if has_classes_only and (doubtful := describe_labels(to_host(y))):

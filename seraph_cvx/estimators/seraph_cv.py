@@ -151,6 +151,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
     ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 0.893)
     """
 
+    _follows_units = True
+
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
 

@@ -21,7 +21,13 @@ WARN_GAP = 5.0
 times as these are spreads away, if that is more. Of the data sets of this package and others like
 them, breast cancer has a value at 56 spreads, and none has a gap of more than 3."""
 
-MANY_SCALES = 30.0
+SURE_SPREADS = 1e6
+"""A value this many spreads from the median is told of where there are few points, too."""
+
+FEW_POINTS = 10
+"""With fewer points, chance makes gaps and scales of any size."""
+
+MANY_SCALES = 100.0
 """Users are warned if a feature varies this many times as much as another."""
 
 WORDS_FOR_UNKNOWN = (
@@ -82,7 +88,7 @@ def stray_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArra
     Far values beyond a gap, which is the longer, the longer the tail is before it: a heavy tail has
     gaps too. In the order of rows.
     """
-    far = far_values(points, n_spreads)
+    far = far_values(points, SURE_SPREADS if len(points) < FEW_POINTS else n_spreads)
     medians, spreads = medians_and_spreads(points)
     strays = []
     for column in np.unique(far[:, 1]):
@@ -143,16 +149,15 @@ def describe_scales(
     """
     spreads, deviations = medians_and_spreads(points)[1], np.std(points, axis=0)
     varying = np.flatnonzero((spreads > 0.0) & (deviations > 0.0))
-    if not len(varying):
+    if not len(varying) or len(points) < FEW_POINTS:
         return ""
     large, small = (f(deviations, spreads)[varying] for f in (np.minimum, np.maximum))
     i, j = int(np.argmax(large)), int(np.argmin(small))
     if not large[i] / MANY_SCALES > small[j]:
         return ""
-    most, least = (
-        f"feature {k}" if names is None else repr(str(names[k])) for k in (varying[i], varying[j])
-    )
-    ratio = large[i] / small[j]
+    ends = varying[[i, j]]
+    most, least = (f"feature {k}" if names is None else repr(str(names[k])) for k in ends)
+    ratio = np.divide(*deviations[ends])
     return (
         f"The scales of the features differ widely: {most} varies "
         f"{format(ratio, ',.0f' if ratio < 1e6 else '.0e')} times as much as {least}, which hardly "

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, PairSet, Status, solve_m_step
-from seraph_cvx.baselines import Euclidean
+from seraph_cvx import SERAPH, SERAPHCV, KernelSERAPH, MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx.baselines import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.data_warnings import (
@@ -81,6 +81,14 @@ def test_a_number_for_missing_values_is_found_each_time_and_nothing_else_is(valu
     assert (f"({how_many - 1} more like it)" in message) == (how_many > 1)
 
 
+def test_of_few_points_only_what_is_certain_is_told():
+    X = np.column_stack([[0.0, 1.0, 2.0, 1e4], [0.0, 1.0, 2.0, 1e9], np.arange(4.0) / 1e3])
+    assert stray_values(X).tolist() == [[3, 1]]
+    assert describe_scales(X[:, ::2]) == ""
+    assert describe_scales(np.tile(X[:3, ::2] * [1.0, 10.0], (4, 1))) == ""
+    assert "feature 0 varies 1,000 times" in describe_scales(np.tile(X[:3, ::2], (4, 1)))
+
+
 def test_a_fit_warns_of_such_a_number_by_the_name_of_its_column():
     X = load("wine")[0][::2, 3:6].copy()
     X[[1, 5], 1] = 9999
@@ -114,16 +122,17 @@ def test_scales_differ_where_units_do_and_not_where_zeros_are_many(name):
     assert describe_scales(np.c_[X, np.full(len(X), 7.0)]) == describe_scales(X)  # constant
 
 
-@pytest.mark.parametrize("learner", [SERAPH(tol=1e-3), SERAPHCV(cv=2), Euclidean()])
+@pytest.mark.parametrize("learner", [SERAPH(tol=1e-3), SERAPHCV(cv=2), KernelSERAPH(tol=1e-3)])
 def test_a_fit_warns_once_of_scales_that_differ(learner):
     X, y = load("wine")
     frame = pd.DataFrame(X[::4], columns=[f"f{k}" for k in range(13)])
     with pytest.warns(ScaleWarning) as caught:
         learner.fit(frame, y[::4])
     (warning,) = caught
-    assert re.search(r"'f12' varies 1,\d{3} times as much as 'f7'", str(warning.message))
+    assert re.search(r"'f12' varies 2,\d{3} times as much as 'f7'", str(warning.message))
     assert "StandardScaler" in str(warning.message)
     assert warning.filename == __file__
+    GDM(ridge=0.0).fit(frame, y[::4])  # which does not follow the units
 
 
 def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
