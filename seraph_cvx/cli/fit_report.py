@@ -11,7 +11,7 @@ import typer
 
 from ..datasets import Sampling
 from ..display.result_table import visible
-from ..estimators.evidence import describe_features, leave_one_out
+from ..estimators.evidence import describe_features, leave_one_out, nearest_labels
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
@@ -108,14 +108,6 @@ def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = 
     names = [table.feature_names[i] for i in varying] if table.feature_names else None
     for note in describe_features(table.X[:, varying], names):
         say(f"Note. {visible(note)}")
-
-
-def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
-    """The label of the labeled point that is nearest to each point."""
-    from sklearn.neighbors import NearestNeighbors
-
-    search = NearestNeighbors(n_neighbors=1).fit(labeled)
-    return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
 
 
 def finish(status: Status, kept: list[str]) -> None:

@@ -570,12 +570,13 @@ def _column_hint(header: list[str], label_column: str) -> str:
 
 
 class NewRows(NamedTuple):
-    """Points, their rows, columns that were not used, and by column the texts without a feature."""
+    """Points, their rows, columns not used, by column texts without a feature, columns kept."""
 
     X: FloatArray
     rows: IntArray
     ignored: list[str]
     unseen: dict[str, list[str]]
+    kept: dict[str, list[str]]
 
 
 def read_new_rows(
@@ -584,13 +585,22 @@ def read_new_rows(
     n_features: int,
     reading: Reading,
     texts: Mapping[str, Sequence[str]],
+    keep: Sequence[str] = (),
 ) -> NewRows:
     """Read what a model needs: columns by name, ``color=red`` from the column ``color``.
 
-    `texts` are the values that columns of text had in the fit, as far as they are known.
+    `texts` are the values that columns of text had in the fit, as far as they are known; `keep`
+    names columns whose cells are kept as they are, "all" for all of them.
     """
     rows = read_rows(path, reading)
     _, header = next(rows)
+    kept = header if tuple(keep) == ("all",) else list(keep)
+    for name in kept:
+        if name not in header:
+            raise TableError(
+                f"--keep {name}: {path} has no such column. Its columns are {first_names(header)}."
+                + near_name(header, name)
+            )
     names = header if feature_names is None else list(feature_names)
     if len(names) != n_features:
         raise TableError(
@@ -607,8 +617,8 @@ def read_new_rows(
             f"from: {first_names(missing)}. Its columns are {first_names(header)}."
             + (near_name(header, missing[0]) if len(missing) == 1 else "")
         )
-    _require_unique(path, header, [*numeric, *textual])
-    columns = read_columns(path, reading, rows, header, numeric, textual)
+    _require_unique(path, header, [*numeric, *textual, *kept])
+    columns = read_columns(path, reading, rows, header, numeric, [*textual, *kept])
     unseen, features = {}, columns.numbers
     for name in textual:
         cells = columns.texts[name]
@@ -620,5 +630,5 @@ def read_new_rows(
         features |= one_hot(name, cells)
     zeros = np.zeros(len(columns.rows))
     X = np.column_stack([features.get(name, zeros) for name in names])
-    ignored = [name for name in header if name not in {*numeric, *textual}]
-    return NewRows(X, columns.rows, ignored, unseen)
+    ignored = [name for name in header if name not in {*numeric, *textual, *kept}]
+    return NewRows(X, columns.rows, ignored, unseen, {name: columns.texts[name] for name in kept})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,6 +124,14 @@ def _misses(points: FloatArray, codes: IntArray, rows: IntArray, groups: IntArra
         distances[groups[chunk, None] == groups] = np.inf
         nearest.append(np.argmin(distances, axis=1))
     return np.asarray(codes[np.concatenate(nearest)] != codes[rows], dtype=np.float64)
+
+
+def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
+    """The label of the labeled point that is nearest to each point."""
+    from sklearn.neighbors import NearestNeighbors
+
+    search = NearestNeighbors(n_neighbors=1).fit(labeled)
+    return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
 
 
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:
