@@ -66,12 +66,16 @@ class Certificate:
     factor : (m, rho) array
         L, taken as the doubles they are: LL' is PSD, and as near to A as rounding and the
         constraints among the penalties allow.
+    projected_by : float
+        Where A was not PSD and ``project=True`` was given: the Frobenius norm of what the
+        projection changed. The certificate is about the projection, not about A.
     """
 
     primal_value: float
     dual_value: float
     dual_point: str
     factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
+    projected_by: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         read_only(self.factor)

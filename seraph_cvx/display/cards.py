@@ -131,7 +131,7 @@ def _gap_card(name: str, how: str, bounds: Any, **more: Any) -> str:
         tone_of_gap(bounds.relative_gap),
         _bounds_in_words(bounds),
         [CERTIFICATE],
-        [SIGN, *_dual_point_note(bounds)],
+        [SIGN, *_projection_note(bounds), *_dual_point_note(bounds)],
         {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more},
     )
 
@@ -140,6 +140,14 @@ def _bounds_in_words(certificate: Any, otherwise: str = "") -> str:
     if certificate is None:
         return otherwise
     return gap_in_words(certificate.dual_value, certificate.primal_value)
+
+
+def _projection_note(certificate: Any) -> list[str]:
+    """That the certificate is about the projection of A, if it is."""
+    if not certificate.projected_by:
+        return []
+    distance = f"{certificate.projected_by:.1e}"
+    return [f"A was not positive semidefinite: this is about its projection, {distance} from A."]
 
 
 def _dual_point_note(certificate: Any) -> list[str]:
