@@ -103,13 +103,21 @@ class Certificate:
             return self
         return replace(self, dual_value=other.dual_value, dual_point=other.dual_point)
 
-    def checked(self) -> Self:
-        """The certificate itself; an ArithmeticError if its bounds contradict each other."""
+    def checked(self, culprits: str = "") -> Self:
+        """The certificate itself; an ArithmeticError if its bounds contradict each other.
+
+        `culprits` are the user's own penalties, whose methods the bounds rest on.
+        """
         if self.dual_value > self.primal_value:
+            cause = (
+                f"So {culprits} is not convex, or its value, subgradient and conjugate do not "
+                "agree: seraph_cvx.penalties.check_penalty shows where."
+                if culprits
+                else "This is a defect of seraph_cvx: please report it with the data."
+            )
             raise ArithmeticError(
                 f"The lower bound {self.dual_value!r} is above the upper bound "
-                f"{self.primal_value!r}. This is a defect of seraph_cvx: please report it with the "
-                "data."
+                f"{self.primal_value!r}. {cause}"
             )
         return self
 
