@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
 
 
-COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds"
+COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds  step"
 
 
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
@@ -80,7 +80,7 @@ def report_iteration(step: Iteration, metric: FloatArray) -> None:
             "reference."
         )
         say(COLUMNS, style="bold")
-    gap = f"{step.relative_gap:.1e}" if np.isfinite(step.relative_gap) else step.kind
+    gap = f"{step.relative_gap:.1e}" if np.isfinite(step.relative_gap) else "-"
     tell("iteration", step=step, gap=gap)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics.checks import counted
 from ..numerics.psd_cone import numerical_rank
 from .formulas import (
     CERTIFICATE,
@@ -246,7 +247,9 @@ def alternation_card(run: Any) -> str:
     history, certificate, words = run.history, run.m_step.certificate, []
     if len(history) > 1:
         first, last = history[0].descent_value, history[-1].descent_value
-        words.append(f"J fell from {first:.6g} to {last:.6g} in {len(history)} iterations.")
+        words.append(
+            f"J fell from {first:.6g} to {last:.6g} in {counted(len(history), 'iteration')}."
+        )
     if certificate is not None:
         words.append(_bounds_in_words(certificate))
         words.append("That is about the last M-step: the alternation as a whole is not convex.")

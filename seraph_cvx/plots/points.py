@@ -23,6 +23,7 @@ from .style import (
     MARKERS,
     PALETTE,
     SLIDE_WIDTH,
+    UNLABELED,
     add_legend,
     draw_line,
     enlarge_text,
@@ -67,7 +68,7 @@ def scatter_by_class(
 
     large = {"s": 95 if np.sum(used) <= FEW else 30, "edgecolors": "black", "linewidths": 0.8}
     if not np.all(known):
-        scatter(~known, label="unlabeled", s=20, c=GRAY, alpha=0.7, linewidths=0)
+        scatter(~known, label=UNLABELED, s=20, c=GRAY, alpha=0.7, linewidths=0)
     for k, label in enumerate(sorted(set(y[known].tolist()))):
         members, name = known & (y == label), class_name(label, class_names, 20)
         marker = MARKERS[(k + k // 8) % 8]  # 64 classes before one look comes twice
@@ -405,16 +406,19 @@ def plot_fit(
 
 def _draw_history(ax: Axes, history: HistoryDisplay) -> None:
     """Draw J and (7) by iteration, on two scales where one would hide the course of a line."""
-    lines = [("objective (7)", history.paper_objective, PALETTE[1], "s")]
+    lines = [("objective (7)", "", history.paper_objective, PALETTE[1], "s")]
     if history.descent_values is not None:
-        lines.insert(0, ("J, what EM descends", history.descent_values, PALETTE[0], "o"))
-    values = np.array([line[1] for line in lines])
+        lines = [
+            ("J, what EM descends", "", history.descent_values, PALETTE[0], "o"),
+            ("objective (7)", ", which may rise", history.paper_objective, PALETTE[1], "s"),
+        ]
+    values = np.array([line[2] for line in lines])
     spans = np.ptp(values, axis=1)
     has_two_scales = spans.max() > 0.0 and spans.min() < 0.02 * np.ptp(values)
     axes = [ax, ax.twinx()] if has_two_scales else [ax] * len(lines)
-    for own, (name, course, color, marker) in zip(axes, lines, strict=True):
-        draw_line(own, history.numbers, course, color, marker, label=name)
-        own.set_ylabel(name if has_two_scales else "value (lower is better)")
+    for own, (name, remark, course, color, marker) in zip(axes, lines, strict=True):
+        draw_line(own, history.numbers, course, color, marker, label=name + remark)
+        own.set_ylabel(name if has_two_scales else "value")
     use_integers(ax.xaxis)
     ax.set(xlabel="iteration", title="What the iterations do")
     ax.grid(axis="y", alpha=0.3)

@@ -41,6 +41,8 @@ SLIDE_WIDTH = 32.0 / 3.0
 TEXT_SIZE, LABEL_SIZE, TITLE_SIZE = 11, 12, 13
 """Text sizes in points: ticks and legends, axis labels, titles of panels."""
 LEGEND_ENTRIES = 12
+UNLABELED = "unlabeled"
+"""What a legend calls points of unknown class."""
 SHOWN_MARKERS = 30
 """A line of more points than this is drawn without markers."""
 
@@ -151,12 +153,15 @@ def add_legend(
 ) -> None:
     """Add a legend of the first `most` labels in the axes, below a figure or inside of axes.
 
-    A label that several artists have is shown once; where there is none, there is no legend.
+    A label that several artists have is shown once, "unlabeled" last, in an order that reads from
+    left to right; where there is none, there is no legend.
     """
     named: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
+    if UNLABELED in named:
+        named[UNLABELED] = named.pop(UNLABELED)
     texts = list(named)[:most]
     if not texts:
         return
@@ -165,6 +170,10 @@ def add_legend(
         letters = int(target.bbox.width / target.dpi * 11.0)
         columns = max(1, min(len(texts), letters // (max(map(len, texts)) + 8)))
         look = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    handles = list(named.values())[:most]
     if len(named) > most:
         texts[-1] += f"   (+ {len(named) - most} more)"
-    target.legend(list(named.values())[:most], texts, fontsize=TEXT_SIZE, **look)
+    columns = look.get("ncols", 1)  # which matplotlib fills from above
+    order = [k for column in range(columns) for k in range(column, len(texts), columns)]
+    shown = [handles[k] for k in order], [texts[k] for k in order]
+    target.legend(*shown, fontsize=TEXT_SIZE, **look)

@@ -333,6 +333,25 @@ def test_not_certified_is_exit_code_1_a_line_and_a_metric(flowers, algorithm):
     assert load_model("flowers.metric.npz")[-1].metric_.shape == (4, 4)
 
 
+def test_a_status_stays_a_status_a_gap_a_gap_and_one_step_one_step(flowers):
+    late = run(f"{FIT_FLOWERS} --time-limit 1e-9 --out late.npz")
+    assert "with status time_limit (" in words(late.stderr)
+    assert "status --" not in late.stderr
+    short = run(f"{FIT_FLOWERS} --max-iter 1 --out short.npz")
+    assert "after 1 iteration with status iteration_limit" in words(short.stderr)
+    direct = run(f"{FIT_FLOWERS} --max-iter 1 --algorithm direct --out direct.npz")
+    assert " in 1 step." in words(direct.stdout)
+    lines = run(f"{FIT_FLOWERS} --out all.npz").stdout.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("iter "))
+    header, *rows = lines[start : lines.index("", start)]
+    assert header.endswith("M-step gap  rank      trace  seconds  step")
+    end = header.index("gap") + len("gap")
+    gaps = [row[:end].split()[-1] for row in rows]
+    assert all(re.fullmatch(r"-|\d\.\de[+-]\d\d", gap) for gap in gaps)
+    assert float(gaps[-1]) <= 1e-8
+    assert {row.split()[-1] for row in rows} == {"M-step", "descent"}
+
+
 def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table):
     result = run(f"{FIT} --m-step-tol 1e-17")
     assert result.exit_code == 0, result.output
