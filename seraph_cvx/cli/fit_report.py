@@ -124,13 +124,16 @@ def finish(status: Status, kept: list[str]) -> None:
 def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: list[str]) -> None:
     """Write the picture of a fit, or say why there is none."""
     with needs_matplotlib("picture"):
-        from ..plots.points import plot_fit
+        from ..plots.points import key_to_classes, plot_fit
 
+        names = [visible(name) for name in table.class_names]
         figure = plot_fit(
             *(table.X, table.y, seraph.components_, seraph.history_),
             title=visible(title),
-            class_names=[visible(name) for name in table.class_names],
+            class_names=names,
         )
+        if key := key_to_classes(names):
+            say(key)
         _write_picture(path, figure, "points before and after, J by iteration", kept)
 
 
@@ -170,7 +173,10 @@ def write_page(
     words = [f"{word!r} ({count} times)" for word, count in table.unknown.items()]
     with needs_matplotlib("report"):
         from ..plots import fit_report
+        from ..plots.points import key_to_classes
 
+        key = key_to_classes(table.class_names)
+        read = [f"Labels read as unknown: {', '.join(words)}."] if words else []
         fit_report(
             model,
             name_columns(table.X, table.feature_names),
@@ -178,7 +184,7 @@ def write_page(
             file=path,
             name=name,
             class_names=table.class_names,
-            notes=[f"Labels read as unknown: {', '.join(words)}."] if words else [],
+            notes=[*read, key] if key else read,
             loading=code,
             command=command,
         )

@@ -357,12 +357,30 @@ def fit(
         if picture is not None:
             draw_fit(picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         if html is not None:
-            read = {"file": file, "label": label, "text": open_text(file, reading)}
-            words = ["", *table.unknown]
-            code = written("loading", **read, reading=reading, unknown=words) + "\n"
+            code = loading_code(file, label, reading, table)
             command = shlex.join(["seraph-cvx", "fit", *context.meta[GIVEN]])
             write_page(html, model, table, file.name, code, command, kept)
         finish(seraph.status_, kept)
+
+
+def loading_code(file: Path, label: str, reading: Reading, table: UserTable) -> str:
+    """Python code that reads a table as the command does."""
+    of_text = tuple(f"{name}=" for name in reading.one_hot)
+    numeric = [name for name in table.feature_names if not name.startswith(of_text)]
+    missing = {name: list(reading.missing) for name in numeric} if reading.missing else {}
+    return (
+        written(
+            "loading",
+            file=file,
+            label=label,
+            text=open_text(file, reading),
+            reading=reading,
+            texts=dict.fromkeys([label, *reading.one_hot], "object"),
+            unknown={label: ["", *table.unknown], **missing},
+            features=table.feature_names,
+        )
+        + "\n"
+    )
 
 
 def fail(reason: str) -> None:

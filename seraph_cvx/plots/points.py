@@ -27,6 +27,7 @@ from .style import (
     add_legend,
     draw_line,
     enlarge_text,
+    fonts_for,
     legible,
     new_figure,
     save,
@@ -82,8 +83,22 @@ def scatter_by_class(
 
 
 def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
-    """The name of a class in a legend or at a tick, in at most `width` characters."""
-    return legible(str(label) if class_names is None else class_names[label], width)
+    """The name of a class in a legend or at a tick, in at most `width` characters.
+
+    A name whose letters no installed font has is a number, "class 1" of `class_names`.
+    """
+    if class_names is None:
+        return legible(str(label), width)
+    name = class_names[label]
+    return legible(name if fonts_for(name) else f"class {label + 1}", width)
+
+
+def key_to_classes(class_names: Sequence[str]) -> str:
+    """Which classes have a number for a name in pictures, in words; empty if none has."""
+    numbered = [
+        f"class {k + 1} is {name}" for k, name in enumerate(class_names) if not fonts_for(name)
+    ]
+    return f"No font has all letters: in pictures, {', '.join(numbered)}." if numbered else ""
 
 
 def principal_directions(points: FloatArray) -> FloatArray:

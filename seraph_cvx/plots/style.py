@@ -6,16 +6,20 @@ import io
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 from PIL import Image
@@ -65,6 +69,7 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     """Save a figure where a path is given, and return it."""
+    use_fonts(figure)
     if path is not None:
         figure.savefig(path)
     return figure
@@ -79,6 +84,7 @@ def picture_bytes(
     letters of an SVG file are text in the reader's fonts, not outlines, which take half of it, and
     places are rounded to a hundredth of a point.
     """
+    use_fonts(figure)
     content = io.BytesIO()
     resolution = dpi if ending == "png" else "figure"
     with rc_context({"svg.fonttype": svg_fonts, "svg.hashsalt": "seraph-cvx"}):
@@ -93,8 +99,42 @@ def picture_bytes(
     return small.getvalue()
 
 
+def fonts_for(text: str) -> list[str]:
+    """The families that together have the letters of a text; empty where no installed font does."""
+    usual = list(rcParams["font.family"])
+    missing = _letters_missing(text, findfont(FontProperties()))
+    if not missing:
+        return usual
+    more = _font_with(missing)
+    return [] if more is None else [*usual, more]
+
+
+def _letters_missing(letters: Iterable[str], path: str) -> frozenset[str]:
+    font = get_font(path)
+    return frozenset(c for c in letters if c.isprintable() and not font.get_char_index(ord(c)))
+
+
+@cache
+def _font_with(letters: frozenset[str]) -> str | None:
+    """A family that has all these letters, and is more than a font of boxes; None if none has."""
+    for font in fontManager.ttflist:
+        if "Last Resort" not in font.name and not _letters_missing(letters, font.fname):
+            return str(font.name)
+    return None
+
+
+def use_fonts(artist: Artist) -> None:
+    """Give each text of a figure or legend the fonts that have its letters."""
+    for text in artist.findobj(Text):
+        families = fonts_for(text.get_text())
+        if families and families != list(rcParams["font.family"]):
+            text.set_fontfamily(families)
+
+
 def legible(text: str, width: int) -> str:
-    """Cut a text to `width` characters, none of which matplotlib takes for markup."""
+    """Cut a text to `width` characters, which matplotlib can draw and takes for no markup."""
+    if not fonts_for(text):
+        text = ascii(text)[1:-1]
     if len(text) > width:
         text = f"{text[: width - 9]} ... {text[-4:]}"
     text = text.replace("$", r"\$")
@@ -176,4 +216,4 @@ def add_legend(
     columns = look.get("ncols", 1)  # which matplotlib fills from above
     order = [k for column in range(columns) for k in range(column, len(texts), columns)]
     shown = [handles[k] for k in order], [texts[k] for k in order]
-    target.legend(*shown, fontsize=TEXT_SIZE, **look)
+    use_fonts(target.legend(*shown, fontsize=TEXT_SIZE, **look))
