@@ -350,7 +350,7 @@ def fit(
             kept.append(f"the metric is in {target}")
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
-        tell("saved", path=target, standardize=standardize)
+        tell("saved", path=target, standardize=standardize, reading=reading)
         if not seraph.history_ and (picture or html):
             alert("Nothing is drawn: the fit ended before its first iteration.")
             picture = html = None

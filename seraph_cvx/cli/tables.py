@@ -61,6 +61,9 @@ PAIR_BYTES = 100
 MOST_PLACES = 10
 """How many places in a table a message lists."""
 
+LONGEST_CELL = 60
+"""How many characters of a cell a message shows."""
+
 MOST_VALUES = 50
 """A column of text with more distinct values is not one-hot encoded."""
 
@@ -342,40 +345,53 @@ def read_columns(
     header: list[str],
     numeric: Sequence[str],
     textual: Sequence[str],
+    wrong: str = "",
 ) -> Columns:
-    """Read columns below the header by their names; what is wrong with them is said all at once."""
+    """Read columns below the header by their names; what is wrong with them is said all at once.
+
+    `wrong` is what is wrong already, with the header.
+    """
     texts: dict[str, list[str]] = {name: [] for name in textual}
     at = {name: header.index(name) for name in (*numeric, *textual)}
     numbers, row_numbers = array("d"), array("q")
     problems: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    ragged = ""
+    else_wrong = [wrong] if wrong else []
     try:
         for row, cells in rows:
             row_numbers.append(row)
             for name in numeric:
                 numbers.append(reading.number(cells[at[name]]))
                 if math.isinf(numbers[-1]):
-                    what, cure = _not_a_number(cells[at[name]], name, reading)
-                    problems.setdefault((name, cure), []).append((row, what))
+                    cell = cells[at[name]]
+                    problems.setdefault((name, _cure_of_cell(cell, reading)), []).append(
+                        (row, cell)
+                    )
             for name, values in texts.items():
                 values.append(sys.intern(cells[at[name]]))
     except TableError as error:
-        ragged = str(error)
-    if problems or ragged:
-        raise TableError(_all_problems(path, problems, ragged))
+        else_wrong.append(str(error))
+    if problems or else_wrong:
+        raise TableError(
+            "\n".join([*_sentences(path, problems, len(row_numbers), reading), *else_wrong])
+        )
     if not row_numbers:
         raise TableError(f"{path} has a row of column names but no points below it.")
     X = np.array(numbers).reshape(len(row_numbers), len(numeric))
     return Columns(dict(zip(numeric, X.T, strict=True)), texts, np.array(row_numbers))
 
 
-def _all_problems(
-    path: Path, problems: Mapping[tuple[str, str], list[tuple[int, str]]], ragged: str
-) -> str:
-    """A sentence for each column and cure, which names the rows; and why the rest is not read."""
+def _sentences(
+    path: Path,
+    problems: Mapping[tuple[str, str], list[tuple[int, str]]],
+    n_rows: int,
+    reading: Reading,
+) -> list[str]:
+    """A sentence for each column and cure, which names the rows of its cells."""
     sentences = []
     for (name, cure), places in problems.items():
-        (row, what), *others = places
+        (row, cell), *others = places
+        what = f"{short(cell)} is not a finite number" if cell else "the cell is empty"
+        cure = cure or _cure_of_text(name, [text for _, text in places], n_rows, reading)
         more = ", ".join(str(other) for other, _ in others[: MOST_PLACES - 1])
         if len(others) >= MOST_PLACES:
             more += f" and {len(others) - MOST_PLACES + 1} more"
@@ -384,22 +400,31 @@ def _all_problems(
     if len(sentences) > MOST_PLACES:
         left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
         sentences = [*sentences[:MOST_PLACES], left_out]
-    return "\n".join([*sentences, ragged] if ragged else sentences)
+    return sentences
 
 
-def _not_a_number(cell: str, name: str, reading: Reading) -> tuple[str, str]:
-    """What is wrong with a cell, and the cure."""
+def _cure_of_text(name: str, cells: list[str], n_rows: int, reading: Reading) -> str:
+    """What to do about words in a column: in a few of its cells they may mean missing numbers."""
+    words, quoted = list(dict.fromkeys(cells)), name if name.isidentifier() else repr(name)
+    if 2 * len(cells) < n_rows:
+        listed = shlex.quote(",".join(words))
+        means = f"--missing {listed if len(listed) <= LONGEST_CELL else 'WORDS'} --impute median"
+        cure = "Write a number, or remove the row"
+        return cure + reading.advice("missing", f"; use {means} if the number is missing")
+    one_hot = f"--one-hot {quoted} makes a feature of each of its values, "
+    return "Remove the column, or write its values as numbers" + reading.advice(
+        "one_hot",
+        f"; {one_hot if len(words) <= MOST_VALUES else ''}--drop {quoted} leaves it out",
+    )
+
+
+def _cure_of_cell(cell: str, reading: Reading) -> str:
+    """What to do about a cell that holds no number; empty for words, of which a column decides."""
     fill = "Fill in the number, or remove the row"
     if "impute" in reading.options:
         fill = "Fill in the number, remove the row, or fill all such cells by --impute median"
-    if not cell.strip():
-        return "the cell is empty", f"Only a label may be unknown: {fill[0].lower()}{fill[1:]}"
-    quoted = name if name.isidentifier() else repr(name)
-    cure = "Remove the column, or write its values as numbers" + reading.advice(
-        "one_hot",
-        f"; --one-hot {quoted} makes a feature of each of its values, --drop {quoted} leaves it "
-        "out",
-    )
+    if not cell:
+        return f"Only a label may be unknown: {fill[0].lower()}{fill[1:]}"
     other = "." if reading.decimal == "," else ","
     marks = [mark for mark in THOUSANDS if has_thousands(cell, mark, reading.decimal)]
     if marks or is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
@@ -407,17 +432,19 @@ def _not_a_number(cell: str, name: str, reading: Reading) -> tuple[str, str]:
         cure = f"Write decimals with a {mark}, without separators between thousands"
         if marks:
             cure += reading.advice("thousands", f', or use --thousands "{marks[0]}"')
+        elif has_thousands(cell, reading.decimal, other):
+            both = f'--decimal {other} --thousands "{reading.decimal}"'
+            cure += reading.advice("thousands", f", or use {both}")
         if cell.count(other) == 1 and reading.decimal not in cell:
             doubt = f" if {short(other)} is the decimal mark" if marks else ""
             cure += reading.advice("decimal", f", or use '--decimal {other}'{doubt}")
-    elif cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
-        cure = fill
-    return f"{short(cell)} is not a finite number", cure
+        return cure
+    return fill if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity") else ""
 
 
 def short(cell: str) -> str:
     """A cell in quotes, cut off if it is long."""
-    return repr(cell if len(cell) <= 60 else cell[:60] + "...")
+    return repr(cell if len(cell) <= LONGEST_CELL else cell[:LONGEST_CELL] + "...")
 
 
 def first_names(names: Sequence[str]) -> str:
@@ -473,9 +500,11 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     rows = read_rows(path, reading)
     _, header = next(rows)
     _check_header(path, header, label_column, reading)
-    features = [name for name in header if name != label_column and name not in reading.drop]
+    features = [name for name in header if name not in (label_column, "", *reading.drop)]
     numeric = [name for name in features if name not in reading.one_hot]
-    columns = read_columns(path, reading, rows, header, numeric, [label_column, *reading.one_hot])
+    texts = [label_column, *reading.one_hot]
+    unnamed = _unnamed_column(path, header, reading)
+    columns = read_columns(path, reading, rows, header, numeric, texts, unnamed)
     labels = columns.texts.pop(label_column)
     words = {label for label in set(labels) if reading.is_unknown(label)}
     unknown = Counter(label for label in labels if label in words and label)
@@ -511,8 +540,8 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
         if np.all(np.isnan(column)):
             raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
     X = np.column_stack([*table.values()])
-    texts = {name: sorted(set(cells)) for name, cells in columns.texts.items()}
-    return UserTable(X, y, tuple(table), classes, unknown, texts, columns.rows)
+    values = {name: sorted(set(cells)) for name, cells in columns.texts.items()}
+    return UserTable(X, y, tuple(table), classes, unknown, values, columns.rows)
 
 
 def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
@@ -537,16 +566,21 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
             f"{path} has no column {label_column!r}. Its columns are {first_names(header)}."
             + _column_hint(header, label_column)
         )
-    if "" in header and "" not in reading.drop:
-        raise TableError(
-            f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data "
-            "frame?): name it in the header, or remove it"
-            + reading.advice("drop", '; --drop "" leaves all columns without a name out')
-            + "."
-        )
-    _require_unique(path, header, [name for name in header if name not in reading.drop])
+    _require_unique(path, header, [name for name in header if name not in ("", *reading.drop)])
     if not {*header} - {label_column, *reading.drop}:
         raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
+
+
+def _unnamed_column(path: Path, header: list[str], reading: Reading) -> str:
+    """What is wrong with a column without a name; empty if there is none, or it is dropped."""
+    if "" not in header or "" in reading.drop:
+        return ""
+    return (
+        f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data frame?): "
+        "name it in the header, or remove it"
+        + reading.advice("drop", '; --drop "" leaves all columns without a name out')
+        + "."
+    )
 
 
 def _require_unique(path: Path, header: list[str], names: Iterable[str]) -> None:

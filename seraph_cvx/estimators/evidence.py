@@ -82,8 +82,8 @@ class LeaveOneOut:
     @property
     def without_twins(self) -> str:
         """How many points were judged without their exact twins, in words; or empty."""
-        have = "has an exact twin" if self.n_twins == 1 else "have exact twins"
-        return f" ({self.n_twins} {have}, left out with it)" if self.n_twins else ""
+        have = "has exact twins" if self.n_twins == 1 else "have exact twins"
+        return f" ({self.n_twins} {have}, which are left out)" if self.n_twins else ""
 
     def __str__(self) -> str:
         """The errors, and what they show, in a sentence or two."""

@@ -101,9 +101,8 @@ def test_what_is_kept_of_a_table_comes_first_and_as_it_is_written(flowers):
     table.to_csv("new.csv", index=False)
     result = run("apply m.npz new.csv --predict --keep id,name --out z.csv")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "with the columns 2 of the table, seraph0 to seraph3 and predicted" in words(
-        result.stdout
-    )
+    made = "with 2 columns of the table, then the columns seraph0 to seraph3 and predicted"
+    assert made in words(result.stdout)
     rows = pd.read_csv("z.csv", dtype=str)
     assert rows.columns.tolist() == ["id", "name", *(f"seraph{k}" for k in range(4)), "predicted"]
     assert rows["id"].tolist() == ids

@@ -252,7 +252,7 @@ def test_repeated_rows_are_noted_and_do_not_answer_for_each_other(wines):
     note = "Note: 178 of 356 rows repeat the features of an earlier one (row 180 those of row 2)."
     assert note in words(twice.stderr)
     n = 2 * np.count_nonzero(wines["kind"])
-    assert f"{n} labeled points ({n} have exact twins, left out with it)" in words(twice.stdout)
+    assert f"{n} labeled points ({n} have exact twins, which are left out)" in words(twice.stdout)
     (error,) = {re.search(r"Euclidean distance +(\S+)", r.stdout)[1] for r in (once, twice)}
     assert float(error.rstrip("%")) > 10.0
 

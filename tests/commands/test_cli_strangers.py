@@ -157,7 +157,8 @@ def test_all_that_is_wrong_with_the_cells_is_said_in_one_run(folder):
     (folder / "bad.csv").write_text("\n".join(["x,y,color,species", *rows]))
     result = run("fit bad.csv --label species")
     culprits = [
-        "Row 6 of bad.csv, column 'x': 'wide' is not a finite number. Remove the column",
+        "Row 6 of bad.csv, column 'x': 'wide' is not a finite number. Write a number, or remove "
+        "the row; use --missing wide --impute median if the number is missing",
         "Row 11 of bad.csv, column 'y': '?' is not a finite number. Fill in the number",
         "Row 2 of bad.csv, column 'color': the cell is empty. Only a label may be unknown",
         "Row 3 of bad.csv, column 'color': 'red' is not a finite number "

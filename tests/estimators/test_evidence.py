@@ -38,7 +38,7 @@ def test_exact_twins_are_left_out_with_a_point_and_counted():
     assert 0.0 < once.euclidean_error == twice.euclidean_error == twice.learned_error
     assert (once.n_twins, twice.n_twins, twice.n) == (0, 120, 120)
     assert "twin" not in str(once)
-    assert "(120 have exact twins, left out with it)" in str(twice)
+    assert "(120 have exact twins, which are left out)" in str(twice)
     one = leave_one_out(np.r_[points, points[:1]], np.r_[y[::3], y[:1]], np.eye(4))
     assert one.n_twins == 2
     assert leave_one_out(np.eye(2).repeat(3, axis=0), np.arange(6) // 3, np.eye(2)) is None
