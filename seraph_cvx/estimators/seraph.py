@@ -227,22 +227,24 @@ class SERAPH(BaseSERAPH):
         ['a', 'b']
         """
         check_is_fitted(self)
-        if getattr(self, "labels_", None) is None:
+        points, labels = (getattr(self, name, None) for name in ("labeled_points_", "labels_"))
+        if points is None or labels is None:
             raise ValueError(
                 "This SERAPH has no labeled points to classify by: it was fitted to constraints, "
                 "or saved by an earlier version. Fit it to class labels."
             )
         if not np.any(self.components_):
             raise ValueError("The learned metric is zero: no labeled point is nearer than others.")
-        labeled = self.labeled_points_ @ self.components_.T
-        return nearest_labels(np.asarray(to_host(self.transform(X))), labeled, self.labels_)
+        Z = np.asarray(to_host(self.transform(X)))
+        return nearest_labels(Z, points @ self.components_.T, labels)
 
     @property
     def classes_(self) -> Any:
         """The classes that `predict` may give, sorted."""
-        if getattr(self, "labels_", None) is None:
+        labels = getattr(self, "labels_", None)
+        if labels is None:
             raise AttributeError("This SERAPH was fitted to no class labels.")
-        return np.unique(self.labels_)
+        return np.unique(labels)
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         with one_blas_thread(min(pairs.points.shape)):
