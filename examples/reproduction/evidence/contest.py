@@ -221,7 +221,7 @@ def _judge(model, draw):
     judged = draw.y == UNKNOWN
     points, truth = draw.X[judged], draw.truth[judged]
     measures: dict[str, float | None] = {}
-    if hasattr(model, "predict"):
+    if not hasattr(model, "transform"):
         predict = model.predict
     else:
         Z, near = _projected(model, points), _projected(model, draw.X[~judged])
