@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..numerics.checks import FloatArray, check_number
+from ..numerics.checks import FloatArray, check_number, counted
 from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
 from .rival import Rival, principal_directions
@@ -107,8 +107,8 @@ class LDM(Rival):
             return []
         return [
             ConvergenceWarning(
-                f"LDM stopped after {self.n_iter_} iterations with a derivative of {reached:.2g} "
-                f"where {tol:.2g} was asked for: raise max_iter or tol."
+                f"LDM stopped after {counted(self.n_iter_, 'iteration')} with a derivative of "
+                f"{reached:.2g} where {tol:.2g} was asked for: raise max_iter or tol."
             )
         ]
 

@@ -14,7 +14,7 @@ from scipy.linalg import qr
 from scipy.optimize import minimize
 
 from ..estimators.mahalanobis import MahalanobisTransformer
-from ..numerics.checks import FloatArray, check_number, check_points
+from ..numerics.checks import FloatArray, check_number, check_points, counted
 from ..numerics.psd_cone import project, symmetrize
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
@@ -74,7 +74,8 @@ class RivalSolution:
             return []
         return [
             NotCertified(
-                f"Stopped by {self.solver} after {self.iterations} iterations at a relative gap of "
+                f"Stopped by {self.solver} after {counted(self.iterations, 'iteration')} at a "
+                f"relative gap of "
                 f"{self.relative_gap:.2g}, asked for {tol:.2g}: raise max_iter or tol, standardize "
                 "the features, or leave out those that follow from others."
             )

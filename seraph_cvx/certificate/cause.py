@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..pairs.data_warnings import describe_far_values
+from ..pairs.data_warnings import SURE_SPREADS, describe_far_values
 
 # Confidences are named if the largest is this many times the smallest.
 UNEVEN = 1e6
@@ -21,7 +21,7 @@ FAINT = 1e-7
 def why_inaccurate(objective: MStepObjective) -> str:
     """Name the value, the confidence or the features that rounding errors come from, and a cure."""
     pairs = objective.pairs
-    if sentence := describe_far_values(pairs.points):
+    if sentence := describe_far_values(pairs.points, n_spreads=SURE_SPREADS):
         return sentence
     c = pairs.confidence
     if c is not None and float(np.max(c)) > UNEVEN * float(np.min(c)):

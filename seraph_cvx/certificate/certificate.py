@@ -66,12 +66,16 @@ class Certificate:
     factor : (m, rho) array
         L, taken as the doubles they are: LL' is PSD, and as near to A as rounding and the
         constraints among the penalties allow.
+    projected_by : float
+        Where A was not PSD and ``project=True`` was given: the Frobenius norm of what the
+        projection changed. The certificate is about the projection, not about A.
     """
 
     primal_value: float
     dual_value: float
     dual_point: str
     factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
+    projected_by: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         read_only(self.factor)
@@ -99,13 +103,21 @@ class Certificate:
             return self
         return replace(self, dual_value=other.dual_value, dual_point=other.dual_point)
 
-    def checked(self) -> Self:
-        """The certificate itself; an ArithmeticError if its bounds contradict each other."""
+    def checked(self, culprits: str = "") -> Self:
+        """The certificate itself; an ArithmeticError if its bounds contradict each other.
+
+        `culprits` are the user's own penalties, whose methods the bounds rest on.
+        """
         if self.dual_value > self.primal_value:
+            cause = (
+                f"So {culprits} is not convex, or its value, subgradient and conjugate do not "
+                "agree: seraph_cvx.penalties.check_penalty shows where."
+                if culprits
+                else "This is a defect of seraph_cvx: please report it with the data."
+            )
             raise ArithmeticError(
                 f"The lower bound {self.dual_value!r} is above the upper bound "
-                f"{self.primal_value!r}. This is a defect of seraph_cvx: please report it with the "
-                "data."
+                f"{self.primal_value!r}. {cause}"
             )
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric, scaled_factor
+from ..numerics.psd_cone import check_metric, scaled_factor, symmetrize
 from .certificate import Certificate, lower_bounds, pinned_bounds
 from .pair_bounds import bound_pairs
 
@@ -28,17 +29,28 @@ def certify(
     *,
     enough: float = ...,
     rigorous: Literal[False] = ...,
+    project: bool = ...,
 ) -> Certificate: ...
 
 
 @overload
 def certify(
-    objective: MStepObjective, A: ArrayLike, *, enough: float = ..., rigorous: Literal[True]
+    objective: MStepObjective,
+    A: ArrayLike,
+    *,
+    enough: float = ...,
+    rigorous: Literal[True],
+    project: bool = ...,
 ) -> Proof: ...
 
 
 def certify(
-    objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0, rigorous: bool = False
+    objective: MStepObjective,
+    A: ArrayLike,
+    *,
+    enough: float = 0.0,
+    rigorous: bool = False,
+    project: bool = False,
 ) -> Certificate | Proof:
     """Bound the optimum of an M-step from both sides, given any metric A.
 
@@ -58,6 +70,10 @@ def certify(
         Compute the bounds in ball arithmetic instead, an independent check of all assumptions
         of the default. Needs python-flint, ``pip install "seraph-cvx[rigorous]"``, and a few
         hundred points at most.
+    project : bool
+        Certify the projection of A onto the PSD matrices, in units of its diagonal, where A is not
+        one of them, as a solver's answer with an eigenvalue of -4e-7 is not: `projected_by` says
+        how far it is from A.
 
     Returns
     -------
@@ -76,12 +92,17 @@ def certify(
     >>> far.relative_gap > near.relative_gap, near.relative_gap < 1e-4
     (True, True)
     """
-    metric = check_metric(A, objective.pairs.n_features)
+    m, given = objective.pairs.n_features, np.array(A, dtype=np.float64)
+    if project and given.shape == (m, m):
+        given = symmetrize(given)
+    cure = "certify(..., project=True) certifies its projection instead"
+    metric = check_metric(given, m, repair=math.inf if project else 1e-9, cure=cure)
+    change = float(np.linalg.norm(metric - given)) if project else 0.0
     if rigorous:
         from .proof import prove
 
-        return prove(objective, metric, enough=enough)
-    return certify_factor(objective, scaled_factor(metric), enough)
+        return replace(prove(objective, metric, enough=enough), projected_by=change)
+    return replace(certify_factor(objective, scaled_factor(metric), enough), projected_by=change)
 
 
 def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0) -> Certificate:

@@ -57,7 +57,8 @@ def certify_penalized(
             best = best.with_bound_of(bound)
             if best.relative_gap <= enough:
                 break
-    return best.checked()
+    own = [repr(block) for block in objective.penalties if block.is_of_user]
+    return best.checked(" or ".join(own))
 
 
 def best_multipliers(

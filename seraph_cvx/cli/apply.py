@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..numerics.checks import FloatArray
-from .fit_report import nearest_labels
-from .main import DEBUG, DECIMAL, ENCODING, Panels, app, argument, option
+from .fit_report import note_far_values
+from .main import DEBUG, DECIMAL, ENCODING, THOUSANDS, Panels, app, argument, option
 from .report import alert, answers_in_words, tell
 from .tables import (
     Reading,
     TableError,
     check_output,
     first_names,
+    in_words,
     name_columns,
     read_new_rows,
     require_file,
@@ -49,8 +49,15 @@ def apply(
         "Also classify each row, by the nearest labeled point of the fit: the column predicted.",
         "--predict",
     ),
+    keep: str = option(
+        "",
+        "Columns of the table to write before the others, separated by commas, such as id,name; "
+        "all for all of them.",
+        metavar="COLUMNS",
+    ),
     force: bool = option(False, "Replace a file that exists already.", "--force"),
     decimal: Literal[".", ","] = DECIMAL,
+    thousands: Literal[",", ".", "'", "space"] | None = THOUSANDS,
     encoding: str | None = ENCODING,
     debug: bool = DEBUG,
 ) -> None:
@@ -67,12 +74,32 @@ def apply(
         check_output(target, (".csv",), file, may_replace=force)
         loaded = load_model(model)
         steps = [step for _, step in getattr(loaded, "steps", [("", loaded)])]
-        labeled, labels = labeled_points(steps[-1], model) if predict else (None, [])
+        labels = labels_of(steps[-1], model) if predict else []
         names = getattr(steps[0], "feature_names_in_", None)
         imputes = type(steps[0]).__name__ == "SimpleImputer"
-        options = ("decimal", "encoding")
-        reading = Reading(decimal=decimal, encoding=encoding, impute=imputes, options=options)
-        rows = read_new_rows(file, names, steps[0].n_features_in_, reading)
+        options = ("decimal", "thousands", "encoding")
+        table: dict[str, Any] = getattr(steps[-1], "table_", {})
+        reading = Reading(
+            decimal=decimal,
+            encoding=encoding,
+            impute=imputes,
+            missing=tuple(table.get("missing", ())),
+            thousands=thousands,
+            options=options,
+        )
+        texts = table.get("texts", {})
+        n_features = steps[0].n_features_in_
+        rows = read_new_rows(file, names, n_features, reading, texts, in_words(keep))
+        columns = [str(name) for name in steps[-1].get_feature_names_out()]
+        made = [*columns, "predicted"] if predict else columns
+        if clashing := [name for name in rows.kept if name in made]:
+            raise TableError(
+                f"{file} has a column {clashing[0]!r}, and so has what is written: rename it, or "
+                "leave it out of --keep."
+            )
+        if names is not None:
+            cure = "the option --missing {} --impute median of seraph-cvx fit"
+            note_far_values(rows.X, rows.rows, names, cure)
         if rows.ignored:
             alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
         for column, values in rows.unseen.items():
@@ -80,14 +107,9 @@ def apply(
             alert(f"Note: the column {column!r} has {unseen}.")
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
-        columns = [str(name) for name in steps[-1].get_feature_names_out()]
-        header, table, counts = columns, Z.tolist(), []
-        if labeled is not None:
-            predicted = nearest_labels(Z, labeled, labels)
-            header = [*columns, "predicted"]
-            table = [[*z, label] for z, label in zip(table, predicted, strict=True)]
-            counts = Counter(map(str, predicted)).most_common(8)
-        write_rows(target, [header, *table])
+        predicted = [loaded.predict(X).tolist()] if predict else []
+        written = [*rows.kept.values(), *Z.T.tolist(), *predicted]
+        write_rows(target, [[*rows.kept, *made], *zip(*written, strict=True)])
         tell(
             "applied",
             model=model,
@@ -97,12 +119,13 @@ def apply(
             target=target,
             columns=columns,
             labels=labels,
-            predicted=counts,
+            kept=rows.kept,
+            predicted=Counter(map(str, *predicted)).most_common() if predict else [],
         )
 
 
-def labeled_points(learner: Any, path: Path) -> tuple[FloatArray, Any]:
-    """The labeled points of a fit, transformed, and their labels; an error if there are none."""
+def labels_of(learner: Any, path: Path) -> Any:
+    """The labels of a fit by which `predict` classifies; an error if there are none."""
     learner = getattr(learner, "best_estimator_", learner)
     if getattr(learner, "labels_", None) is None:
         raise TableError(
@@ -111,4 +134,4 @@ def labeled_points(learner: Any, path: Path) -> tuple[FloatArray, Any]:
         )
     if not np.any(learner.components_):
         raise TableError(f"The metric in {path} is zero: all distances are zero.")
-    return learner.labeled_points_ @ learner.components_.T, learner.labels_
+    return learner.labels_

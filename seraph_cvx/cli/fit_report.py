@@ -11,22 +11,22 @@ import typer
 
 from ..datasets import Sampling
 from ..display.result_table import visible
-from ..estimators.evidence import describe_features, leave_one_out
+from ..estimators.evidence import describe_features, leave_one_out, nearest_labels
 from ..fit.alternation import Iteration
-from ..numerics.checks import UNKNOWN, FloatArray
+from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
-from ..pairs.data_warnings import WORDS_FOR_UNKNOWN
+from ..pairs.data_warnings import WORDS_FOR_UNKNOWN, first_twins, stray_values
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
 from .report import alert, needs_matplotlib, say, tell
-from .tables import UserTable, name_columns
+from .tables import MOST_PLACES, UserTable, name_columns
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
 
 
-COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds"
+COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds  step"
 
 
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
@@ -42,6 +42,36 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
         )
 
 
+def note_far_values(X: FloatArray, rows: IntArray, names: Sequence[str], cure: str) -> None:
+    """Name values far outside their column (NaN: missing); the cure has a place for the numbers."""
+    is_missing = np.isnan(X)
+    medians = np.nanmedian(np.where(np.all(is_missing, axis=0), 0.0, X), axis=0)
+    strays = stray_values(np.where(is_missing, medians, X))
+    if not len(strays):
+        return
+    places = [f"row {rows[i]}, column {names[j]}: {X[i, j]:.12g}" for i, j in strays[:MOST_PLACES]]
+    more = f"; and {len(strays) - MOST_PLACES} more" if len(strays) > MOST_PLACES else ""
+    numbers = ",".join(f"{number:.12g}" for number in np.unique(X[tuple(strays.T)])[:MOST_PLACES])
+    alert(
+        f"Note: far outside {'its column' if len(strays) == 1 else 'their columns'}: "
+        f"{'; '.join(places)}{more}. For missing values, use {cure.format(numbers)}; otherwise "
+        "check the units."
+    )
+
+
+def note_repeated_rows(table: UserTable) -> None:
+    """Say how many rows have all features of an earlier one, and name the first of them."""
+    earlier = first_twins(table.X)
+    repeated = np.flatnonzero(earlier != np.arange(len(earlier)))
+    if len(repeated):
+        row = repeated[0]
+        alert(
+            f"Note: {len(repeated)} of {len(table.X)} rows repeat the features of an earlier one "
+            f"(row {table.rows[row]} those of row {table.rows[earlier[row]]}). Remove them if the "
+            "same thing was entered twice."
+        )
+
+
 def report_iteration(step: Iteration, metric: FloatArray) -> None:
     """Print an iteration, the first one below the names of the columns."""
     if step.number == 1:
@@ -50,7 +80,7 @@ def report_iteration(step: Iteration, metric: FloatArray) -> None:
             "reference."
         )
         say(COLUMNS, style="bold")
-    gap = f"{step.relative_gap:.1e}" if np.isfinite(step.relative_gap) else step.kind
+    gap = f"{step.relative_gap:.1e}" if np.isfinite(step.relative_gap) else "-"
     tell("iteration", step=step, gap=gap)
 
 
@@ -80,14 +110,6 @@ def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = 
         say(f"Note. {visible(note)}")
 
 
-def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
-    """The label of the labeled point that is nearest to each point."""
-    from sklearn.neighbors import NearestNeighbors
-
-    search = NearestNeighbors(n_neighbors=1).fit(labeled)
-    return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
-
-
 def finish(status: Status, kept: list[str]) -> None:
     """Exit with code 1 unless the result is certified, as far as rounding allows, or stationary."""
     if not status.reached_tolerance:
@@ -102,13 +124,16 @@ def finish(status: Status, kept: list[str]) -> None:
 def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: list[str]) -> None:
     """Write the picture of a fit, or say why there is none."""
     with needs_matplotlib("picture"):
-        from ..plots.points import plot_fit
+        from ..plots.points import key_to_classes, plot_fit
 
+        names = [visible(name) for name in table.class_names]
         figure = plot_fit(
             *(table.X, table.y, seraph.components_, seraph.history_),
             title=visible(title),
-            class_names=[visible(name) for name in table.class_names],
+            class_names=names,
         )
+        if key := key_to_classes(names):
+            say(key)
         _write_picture(path, figure, "points before and after, J by iteration", kept)
 
 
@@ -148,7 +173,10 @@ def write_page(
     words = [f"{word!r} ({count} times)" for word, count in table.unknown.items()]
     with needs_matplotlib("report"):
         from ..plots import fit_report
+        from ..plots.points import key_to_classes
 
+        key = key_to_classes(table.class_names)
+        read = [f"Labels read as unknown: {', '.join(words)}."] if words else []
         fit_report(
             model,
             name_columns(table.X, table.feature_names),
@@ -156,7 +184,7 @@ def write_page(
             file=path,
             name=name,
             class_names=table.class_names,
-            notes=[f"Labels read as unknown: {', '.join(words)}."] if words else [],
+            notes=[*read, key] if key else read,
             loading=code,
             command=command,
         )

@@ -20,6 +20,7 @@ from ..display.progress_line import ProgressLine
 from ..estimators.settings import RECOMMENDED
 from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
+from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, Status
 from .fit_report import (
@@ -27,17 +28,32 @@ from .fit_report import (
     draw_demo,
     draw_fit,
     finish,
+    note_far_values,
+    note_repeated_rows,
     report_iteration,
     report_metric,
     write_page,
 )
-from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, argument, in_panel, option
+from .main import (
+    DEBUG,
+    DECIMAL,
+    ENCODING,
+    EXAMPLES,
+    GIVEN,
+    THOUSANDS,
+    Panels,
+    app,
+    argument,
+    in_panel,
+    option,
+)
 from .report import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
 from .tables import (
     Reading,
     TableError,
     UserTable,
     check_output,
+    in_words,
     is_number,
     name_columns,
     open_text,
@@ -139,7 +155,15 @@ def fit(
     impute: Literal["median", "mean"] | None = in_panel(
         TABLE, None, "Fill empty cells by the median or the mean of their column."
     ),
+    missing: str = in_panel(
+        TABLE,
+        "",
+        "Numbers or words that mean a missing value among the features, separated by commas, such "
+        "as 9999,-999; needs --impute. An empty cell, NA, NaN, null, none and ? always do.",
+        metavar="WORDS",
+    ),
     decimal: Literal[".", ","] = DECIMAL,
+    thousands: Literal[",", ".", "'", "space"] | None = THOUSANDS,
     encoding: str | None = ENCODING,
     standardize: bool = in_panel(
         TABLE,
@@ -269,13 +293,20 @@ def fit(
                 check_output(path, endings, file, may_replace=force)
         if algorithm == "direct" and sharpness is not None:
             raise TableError("--sharpness needs --algorithm em: direct has no soft labels.")
+        if missing and impute is None:
+            raise TableError(
+                f"--missing {missing} needs --impute median or --impute mean, which says what to "
+                "fill in instead."
+            )
         reading = Reading(
-            unknown=tuple(word.strip() for word in unknown.split(",")),
+            unknown=in_words(unknown),
             drop=tuple(drop),
             one_hot=tuple(one_hot),
             decimal=decimal,
             encoding=encoding,
             impute=impute is not None,
+            missing=in_words(missing),
+            thousands=thousands,
             options=tuple(context.params),
         )
         settings = {
@@ -285,9 +316,15 @@ def fit(
         }
         seraph = SERAPH(random_state=0).set_params(**settings)
         table = read_table(file, label, reading)
+        seraph.table_ = {"texts": dict(table.texts), "missing": list(reading.missing)}
         check_points(table, standardize)
+        note_far_values(table.X, table.rows, table.feature_names, "--missing {} --impute median")
+        note_repeated_rows(table)
         require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, impute, standardize)
+        cure = "leave out --no-standardize"
+        if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):
+            alert(f"Note: {doubtful}")
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
         announce_long_work(pairs, seraph)
@@ -314,19 +351,37 @@ def fit(
             kept.append(f"the metric is in {target}")
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
-        tell("saved", path=target, standardize=standardize)
+        tell("saved", path=target, standardize=standardize, reading=reading)
         if not seraph.history_ and (picture or html):
             alert("Nothing is drawn: the fit ended before its first iteration.")
             picture = html = None
         if picture is not None:
             draw_fit(picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         if html is not None:
-            read = {"file": file, "label": label, "text": open_text(file, reading)}
-            words = ["", *table.unknown]
-            code = written("loading", **read, reading=reading, unknown=words) + "\n"
+            code = loading_code(file, label, reading, table)
             command = shlex.join(["seraph-cvx", "fit", *context.meta[GIVEN]])
             write_page(html, model, table, file.name, code, command, kept)
         finish(seraph.status_, kept)
+
+
+def loading_code(file: Path, label: str, reading: Reading, table: UserTable) -> str:
+    """Python code that reads a table as the command does."""
+    of_text = tuple(f"{name}=" for name in reading.one_hot)
+    numeric = [name for name in table.feature_names if not name.startswith(of_text)]
+    missing = {name: list(reading.missing) for name in numeric} if reading.missing else {}
+    return (
+        written(
+            "loading",
+            file=file,
+            label=label,
+            text=open_text(file, reading),
+            reading=reading,
+            texts=dict.fromkeys([label, *reading.one_hot], "object"),
+            unknown={label: ["", *table.unknown], **missing},
+            features=table.feature_names,
+        )
+        + "\n"
+    )
 
 
 def fail(reason: str) -> None:
@@ -433,6 +488,8 @@ def learn(
         seraph.set_params(callback=callback, on_interrupt="keep")
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "y holds")  # said before, with the option that helps
+        warnings.simplefilter("ignore", FarValueWarning)
+        warnings.simplefilter("ignore", ScaleWarning)
         try:
             seraph.fit(X, labels)
         except RuntimeError as error:

@@ -116,6 +116,9 @@ SCHEDULER = option(
     metavar="ADDRESS",
 )
 DECIMAL = in_panel("Reading the table", ".", "The decimal mark of the numbers.")
+THOUSANDS = in_panel(
+    "Reading the table", None, "What separates the thousands of a number, as in 8,700."
+)
 ENCODING = in_panel(
     "Reading the table",
     None,

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from ..display.result_table import visible
-from ..numerics.checks import MissingExtra
+from ..numerics.checks import MissingExtra, counted
 
 screen = Console(markup=False, emoji=False, highlight=False)
 alerts = Console(markup=False, emoji=False, highlight=False, stderr=True)
@@ -73,7 +73,8 @@ def _macros() -> Any:
     from ..display.page import templates
 
     plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    plain.filters = {**plain.filters, "visible": visible, "text": to_text, "repr": repr}
+    ours = {"visible": visible, "text": to_text, "repr": repr, "counted": counted}
+    plain.filters = {**plain.filters, **ours}
     return plain.get_template("cli/report.txt").module
 
 
@@ -181,7 +182,8 @@ def in_options(text: str, parameters: Iterable[str]) -> str:
     for name in parameters:
         text = re.sub(rf'(?<![\w-]){name}="([^"]*)"', rf"{option_of(name)} \1", text)
         if "_" in name or name in ("tol", "polish"):
-            text = re.sub(rf"(?<![\w-]){name}(=True)?(?!\w)", option_of(name), text)
+            not_a_status = rf"(?<![\w-])(?<!status ){name}(=True)?(?!\w)"
+            text = re.sub(not_a_status, option_of(name), text)
     return text
 
 

@@ -9,6 +9,7 @@ import io
 import math
 import os
 import re
+import shlex
 import sys
 import tempfile
 from array import array
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +46,9 @@ SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
 DECIMAL_COMMA = str.maketrans(".,", "'.")
 """Where a comma is the decimal mark, a point is not."""
 
+THOUSANDS = {",": ",", ".": ".", "'": "'\u2019", "space": " \u00a0\u202f"}
+"""The marks between thousands by the names that --thousands gives them."""
+
 LARGEST_PIPE = 2**30
 """Bytes that are read from a pipe, at most."""
 
@@ -52,6 +57,12 @@ COPIES = 4
 
 PAIR_BYTES = 100
 """The most bytes that a labeled pair takes while pairs are made, rounded up."""
+
+MOST_PLACES = 10
+"""How many places in a table a message lists."""
+
+LONGEST_CELL = 60
+"""How many characters of a cell a message shows."""
 
 MOST_VALUES = 50
 """A column of text with more distinct values is not one-hot encoded."""
@@ -172,7 +183,16 @@ class Reading:
     decimal: str = "."
     encoding: str | None = None
     impute: bool = False
+    missing: tuple[str, ...] = ()
+    thousands: str | None = None
     options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.thousands == self.decimal:
+            raise TableError(
+                f"--thousands {self.thousands} and --decimal {self.decimal}: one mark cannot be "
+                "both."
+            )
 
     def advice(self, option: str, words: str) -> str:
         """The words, if the command has the option that they name; otherwise nothing."""
@@ -187,11 +207,33 @@ class Reading:
 
     def number(self, cell: str) -> float:
         """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
-        if self.impute and cell.strip().lower() in MISSING:
+        if self.impute and cell.strip().lower() in self._missing_words:
             return math.nan
+        if self.thousands is not None and has_thousands(cell, self.thousands, self.decimal):
+            cell = re.sub(f"[{THOUSANDS[self.thousands]}]", "", cell)
         if self.decimal == ",":
             cell = cell.translate(DECIMAL_COMMA)
-        return float(cell) if is_number(cell) else math.inf
+        number = float(cell) if is_number(cell) else math.inf
+        return math.nan if number in self._missing_numbers else number
+
+    @cached_property
+    def _missing_words(self) -> frozenset[str]:
+        return frozenset([*MISSING, *(word.lower() for word in self.missing)])
+
+    @cached_property
+    def _missing_numbers(self) -> frozenset[float]:
+        return frozenset(float(word) for word in self.missing if is_number(word))
+
+
+def in_words(text: str) -> tuple[str, ...]:
+    """The words of an option, which commas separate."""
+    return tuple(word.strip() for word in text.split(",")) if text else ()
+
+
+def has_thousands(cell: str, mark: str, decimal: str) -> bool:
+    """Whether a cell holds a number in groups of three digits with this mark between them."""
+    pattern = rf"[+-]?\d{{1,3}}([{THOUSANDS[mark]}]\d{{3}})+([{decimal}]\d*)?"
+    return mark != decimal and re.fullmatch(pattern, cell.strip()) is not None
 
 
 def is_number(cell: str) -> bool:
@@ -288,6 +330,14 @@ def _wrong_length(path: Path, row: int, found: int, wanted: int, reading: Readin
     )
 
 
+class Columns(NamedTuple):
+    """Columns by name, as numbers and as texts, and the number of each row in a spreadsheet."""
+
+    numbers: dict[str, FloatArray]
+    texts: dict[str, list[str]]
+    rows: IntArray
+
+
 def read_columns(
     path: Path,
     reading: Reading,
@@ -295,51 +345,106 @@ def read_columns(
     header: list[str],
     numeric: Sequence[str],
     textual: Sequence[str],
-) -> dict[str, Any]:
-    """Read columns below the header by their names: arrays of numbers, and lists of texts."""
+    wrong: str = "",
+) -> Columns:
+    """Read columns below the header by their names; what is wrong with them is said all at once.
+
+    `wrong` is what is wrong already, with the header.
+    """
     texts: dict[str, list[str]] = {name: [] for name in textual}
     at = {name: header.index(name) for name in (*numeric, *textual)}
-    numbers, n_rows = array("d"), 0
-    for row, cells in rows:
-        n_rows += 1
-        for name in numeric:
-            numbers.append(reading.number(cells[at[name]]))
-            if math.isinf(numbers[-1]):
-                problem = _not_a_number(cells[at[name]], name, reading)
-                raise TableError(f"Row {row} of {path}, column {short(name)}: {problem}")
-        for name, values in texts.items():
-            values.append(sys.intern(cells[at[name]]))
-    if not n_rows:
+    numbers, row_numbers = array("d"), array("q")
+    problems: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    else_wrong = [wrong] if wrong else []
+    try:
+        for row, cells in rows:
+            row_numbers.append(row)
+            for name in numeric:
+                numbers.append(reading.number(cells[at[name]]))
+                if math.isinf(numbers[-1]):
+                    cell = cells[at[name]]
+                    problems.setdefault((name, _cure_of_cell(cell, reading)), []).append(
+                        (row, cell)
+                    )
+            for name, values in texts.items():
+                values.append(sys.intern(cells[at[name]]))
+    except TableError as error:
+        else_wrong.append(str(error))
+    if problems or else_wrong:
+        raise TableError(
+            "\n".join([*_sentences(path, problems, len(row_numbers), reading), *else_wrong])
+        )
+    if not row_numbers:
         raise TableError(f"{path} has a row of column names but no points below it.")
-    X = np.array(numbers).reshape(n_rows, len(numeric))
-    return dict(zip(numeric, X.T, strict=True)) | texts
+    X = np.array(numbers).reshape(len(row_numbers), len(numeric))
+    return Columns(dict(zip(numeric, X.T, strict=True)), texts, np.array(row_numbers))
 
 
-def _not_a_number(cell: str, name: str, reading: Reading) -> str:
-    fill = "fill in the number, or remove the row"
-    if "impute" in reading.options:
-        fill = "fill in the number, remove the row, or fill all such cells by --impute median"
-    if not cell.strip():
-        return f"the cell is empty. Only a label may be unknown: {fill}."
-    quoted = name if name.isidentifier() else repr(name)
-    cure = "remove the column, or write its values as numbers" + reading.advice(
+def _sentences(
+    path: Path,
+    problems: Mapping[tuple[str, str], list[tuple[int, str]]],
+    n_rows: int,
+    reading: Reading,
+) -> list[str]:
+    """A sentence for each column and cure, which names the rows of its cells."""
+    sentences = []
+    for (name, cure), places in problems.items():
+        (row, cell), *others = places
+        what = f"{short(cell)} is not a finite number" if cell else "the cell is empty"
+        cure = cure or _cure_of_text(name, [text for _, text in places], n_rows, reading)
+        more = ", ".join(str(other) for other, _ in others[: MOST_PLACES - 1])
+        if len(others) >= MOST_PLACES:
+            more += f" and {len(others) - MOST_PLACES + 1} more"
+        like_it = f" (and so in row{'s' if len(others) > 1 else ''} {more})" if others else ""
+        sentences.append(f"Row {row} of {path}, column {short(name)}: {what}{like_it}. {cure}.")
+    if len(sentences) > MOST_PLACES:
+        left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
+        sentences = [*sentences[:MOST_PLACES], left_out]
+    return sentences
+
+
+def _cure_of_text(name: str, cells: list[str], n_rows: int, reading: Reading) -> str:
+    """What to do about words in a column: in a few of its cells they may mean missing numbers."""
+    words, quoted = list(dict.fromkeys(cells)), name if name.isidentifier() else repr(name)
+    if 2 * len(cells) < n_rows:
+        listed = shlex.quote(",".join(words))
+        means = f"--missing {listed if len(listed) <= LONGEST_CELL else 'WORDS'} --impute median"
+        cure = "Write a number, or remove the row"
+        return cure + reading.advice("missing", f"; use {means} if the number is missing")
+    one_hot = f"--one-hot {quoted} makes a feature of each of its values, "
+    return "Remove the column, or write its values as numbers" + reading.advice(
         "one_hot",
-        f"; --one-hot {quoted} makes a feature of each of its values, --drop {quoted} leaves it "
-        "out",
+        f"; {one_hot if len(words) <= MOST_VALUES else ''}--drop {quoted} leaves it out",
     )
+
+
+def _cure_of_cell(cell: str, reading: Reading) -> str:
+    """What to do about a cell that holds no number; empty for words, of which a column decides."""
+    fill = "Fill in the number, or remove the row"
+    if "impute" in reading.options:
+        fill = "Fill in the number, remove the row, or fill all such cells by --impute median"
+    if not cell:
+        return f"Only a label may be unknown: {fill[0].lower()}{fill[1:]}"
     other = "." if reading.decimal == "," else ","
-    if is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
+    marks = [mark for mark in THOUSANDS if has_thousands(cell, mark, reading.decimal)]
+    if marks or is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
         mark = "point" if reading.decimal == "." else "comma"
-        cure = f"write decimals with a {mark}, without separators between thousands"
-        cure += reading.advice("decimal", f", or use '--decimal {other}'" * (other in cell))
-    elif cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
-        cure = fill
-    return f"{short(cell)} is not a finite number: {cure}."
+        cure = f"Write decimals with a {mark}, without separators between thousands"
+        if marks:
+            cure += reading.advice("thousands", f', or use --thousands "{marks[0]}"')
+        elif has_thousands(cell, reading.decimal, other):
+            both = f'--decimal {other} --thousands "{reading.decimal}"'
+            cure += reading.advice("thousands", f", or use {both}")
+        if cell.count(other) == 1 and reading.decimal not in cell:
+            doubt = f" if {short(other)} is the decimal mark" if marks else ""
+            cure += reading.advice("decimal", f", or use '--decimal {other}'{doubt}")
+        return cure
+    return fill if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity") else ""
 
 
 def short(cell: str) -> str:
     """A cell in quotes, cut off if it is long."""
-    return repr(cell if len(cell) <= 60 else cell[:60] + "...")
+    return repr(cell if len(cell) <= LONGEST_CELL else cell[:LONGEST_CELL] + "...")
 
 
 def first_names(names: Sequence[str]) -> str:
@@ -369,13 +474,19 @@ def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class UserTable:
-    """Points (NaN: missing), their classes (-1: unknown), names, words read as unknown."""
+    """Points (NaN: missing), their classes (-1: unknown), names, words read as unknown.
+
+    `texts` has the values of each column of text, the one of two that has no feature included;
+    `rows` the number of each point in a spreadsheet.
+    """
 
     X: FloatArray
     y: NDArray[np.int64]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
     unknown: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[str, list[str]] = field(default_factory=dict)
+    rows: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def labels(self) -> NDArray[np.object_]:
@@ -389,10 +500,12 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     rows = read_rows(path, reading)
     _, header = next(rows)
     _check_header(path, header, label_column, reading)
-    features = [name for name in header if name != label_column and name not in reading.drop]
+    features = [name for name in header if name not in (label_column, "", *reading.drop)]
     numeric = [name for name in features if name not in reading.one_hot]
-    columns = read_columns(path, reading, rows, header, numeric, [label_column, *reading.one_hot])
-    labels = columns.pop(label_column)
+    texts = [label_column, *reading.one_hot]
+    unnamed = _unnamed_column(path, header, reading)
+    columns = read_columns(path, reading, rows, header, numeric, texts, unnamed)
+    labels = columns.texts.pop(label_column)
     words = {label for label in set(labels) if reading.is_unknown(label)}
     unknown = Counter(label for label in labels if label in words and label)
     classes = tuple(sorted(set(labels) - words))
@@ -410,15 +523,15 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     table: dict[str, FloatArray] = {}
     for name in features:
         if name in numeric:
-            new = {name: columns[name]}
+            new = {name: columns.numbers[name]}
         else:
-            new = one_hot(name, columns[name])
+            new = one_hot(name, columns.texts[name])
             if len(new) > MOST_VALUES:
                 raise TableError(
                     f"The column {name!r} holds {len(new)} different texts, too many for a "
                     f"feature each (at most {MOST_VALUES}): leave it out with --drop."
                 )
-            if len(new) == 2 and "" not in columns[name]:
+            if len(new) == 2 and "" not in columns.texts[name]:
                 new.pop(min(new))  # the second value says it all
         for repeated in new.keys() & table.keys():
             raise TableError(f"Two features are named {repeated!r}: rename one.")
@@ -426,7 +539,9 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     for name, column in table.items():
         if np.all(np.isnan(column)):
             raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
-    return UserTable(np.column_stack([*table.values()]), y, tuple(table), classes, unknown)
+    X = np.column_stack([*table.values()])
+    values = {name: sorted(set(cells)) for name, cells in columns.texts.items()}
+    return UserTable(X, y, tuple(table), classes, unknown, values, columns.rows)
 
 
 def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
@@ -443,7 +558,7 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
             if name not in header or name == label_column:
                 what = "is the label column" if name == label_column else "is not a column"
                 raise TableError(
-                    f"--{option} {name}: {name!r} {what} of {path}. Its columns are "
+                    f"--{option} {shlex.quote(name)}: {name!r} {what} of {path}. Its columns are "
                     f"{first_names(header)}."
                 )
     if label_column not in header:
@@ -451,14 +566,21 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
             f"{path} has no column {label_column!r}. Its columns are {first_names(header)}."
             + _column_hint(header, label_column)
         )
-    if "" in header:
-        raise TableError(
-            f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data "
-            "frame?): name it in the header, or remove it."
-        )
-    _require_unique(path, header, header)
-    if len(header) - len(reading.drop) == 1:
+    _require_unique(path, header, [name for name in header if name not in ("", *reading.drop)])
+    if not {*header} - {label_column, *reading.drop}:
         raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
+
+
+def _unnamed_column(path: Path, header: list[str], reading: Reading) -> str:
+    """What is wrong with a column without a name; empty if there is none, or it is dropped."""
+    if "" not in header or "" in reading.drop:
+        return ""
+    return (
+        f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data frame?): "
+        "name it in the header, or remove it"
+        + reading.advice("drop", '; --drop "" leaves all columns without a name out')
+        + "."
+    )
 
 
 def _require_unique(path: Path, header: list[str], names: Iterable[str]) -> None:
@@ -482,19 +604,37 @@ def _column_hint(header: list[str], label_column: str) -> str:
 
 
 class NewRows(NamedTuple):
-    """Points, the columns that were not used, and by column the texts without a feature."""
+    """Points, their rows, columns not used, by column texts without a feature, columns kept."""
 
     X: FloatArray
+    rows: IntArray
     ignored: list[str]
     unseen: dict[str, list[str]]
+    kept: dict[str, list[str]]
 
 
 def read_new_rows(
-    path: Path, feature_names: Sequence[str] | None, n_features: int, reading: Reading
+    path: Path,
+    feature_names: Sequence[str] | None,
+    n_features: int,
+    reading: Reading,
+    texts: Mapping[str, Sequence[str]],
+    keep: Sequence[str] = (),
 ) -> NewRows:
-    """Read what a model needs: columns by name, ``color=red`` from the column ``color``."""
+    """Read what a model needs: columns by name, ``color=red`` from the column ``color``.
+
+    `texts` are the values that columns of text had in the fit, as far as they are known; `keep`
+    names columns whose cells are kept as they are, "all" for all of them.
+    """
     rows = read_rows(path, reading)
     _, header = next(rows)
+    kept = header if tuple(keep) == ("all",) else list(keep)
+    for name in kept:
+        if name not in header:
+            raise TableError(
+                f"--keep {name}: {path} has no such column. Its columns are {first_names(header)}."
+                + near_name(header, name)
+            )
     names = header if feature_names is None else list(feature_names)
     if len(names) != n_features:
         raise TableError(
@@ -511,15 +651,18 @@ def read_new_rows(
             f"from: {first_names(missing)}. Its columns are {first_names(header)}."
             + (near_name(header, missing[0]) if len(missing) == 1 else "")
         )
-    _require_unique(path, header, [*numeric, *textual])
-    columns = read_columns(path, reading, rows, header, numeric, textual)
-    unseen, zeros = {}, np.zeros(len(columns[[*numeric, *textual][0]]))
+    _require_unique(path, header, [*numeric, *textual, *kept])
+    columns = read_columns(path, reading, rows, header, numeric, [*textual, *kept])
+    unseen, features = {}, columns.numbers
     for name in textual:
-        features = one_hot(name, columns.pop(name))
-        known = [feature for feature in names if feature.startswith(f"{name}=")]
-        new = [feature.removeprefix(f"{name}=") for feature in features if feature not in names]
-        if len(new) > (len(known) == 1):  # a single feature tells two values apart
+        cells = columns.texts[name]
+        known = [f.removeprefix(f"{name}=") for f in names if f.startswith(f"{name}=")]
+        new = sorted(set(cells) - {*texts.get(name, ["", *known])})
+        hides_one = name not in texts and len(known) == 1  # models of earlier versions do not say
+        if len(new) > hides_one:
             unseen[name] = new
-        columns |= features
-    X = np.column_stack([columns.get(name, zeros) for name in names])
-    return NewRows(X, [name for name in header if name not in {*numeric, *textual}], unseen)
+        features |= one_hot(name, cells)
+    zeros = np.zeros(len(columns.rows))
+    X = np.column_stack([features.get(name, zeros) for name in names])
+    ignored = [name for name in header if name not in {*numeric, *textual, *kept}]
+    return NewRows(X, columns.rows, ignored, unseen, {name: columns.texts[name] for name in kept})

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics.checks import counted
 from ..numerics.psd_cone import numerical_rank
 from .formulas import (
     CERTIFICATE,
@@ -131,7 +132,7 @@ def _gap_card(name: str, how: str, bounds: Any, **more: Any) -> str:
         tone_of_gap(bounds.relative_gap),
         _bounds_in_words(bounds),
         [CERTIFICATE],
-        [SIGN, *_dual_point_note(bounds)],
+        [SIGN, *_projection_note(bounds), *_dual_point_note(bounds)],
         {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more},
     )
 
@@ -140,6 +141,14 @@ def _bounds_in_words(certificate: Any, otherwise: str = "") -> str:
     if certificate is None:
         return otherwise
     return gap_in_words(certificate.dual_value, certificate.primal_value)
+
+
+def _projection_note(certificate: Any) -> list[str]:
+    """That the certificate is about the projection of A, if it is."""
+    if not certificate.projected_by:
+        return []
+    distance = f"{certificate.projected_by:.1e}"
+    return [f"A was not positive semidefinite: this is about its projection, {distance} from A."]
 
 
 def _dual_point_note(certificate: Any) -> list[str]:
@@ -238,7 +247,9 @@ def alternation_card(run: Any) -> str:
     history, certificate, words = run.history, run.m_step.certificate, []
     if len(history) > 1:
         first, last = history[0].descent_value, history[-1].descent_value
-        words.append(f"J fell from {first:.6g} to {last:.6g} in {len(history)} iterations.")
+        words.append(
+            f"J fell from {first:.6g} to {last:.6g} in {counted(len(history), 'iteration')}."
+        )
     if certificate is not None:
         words.append(_bounds_in_words(certificate))
         words.append("That is about the last M-step: the alternation as a whole is not convex.")

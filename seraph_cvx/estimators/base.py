@@ -111,6 +111,9 @@ class Parameters(FitParameters, Weights):  # Weights are the first fields
 class BaseSERAPH(Parameters, MahalanobisTransformer):
     """The learning itself, for whatever gives the pairs."""
 
+    _follows_units = True  # the trace penalty does
+    table_: dict[str, Any]
+
     def fit(
         self,
         X: ArrayLike,

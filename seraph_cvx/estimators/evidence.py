@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
+from ..pairs.data_warnings import first_twins
 from ..pairs.labeled_pairs import ClassLabels
 from .settings import mean_squared_correlation, standardized_columns, weight_of_correlation
 
@@ -33,8 +35,9 @@ MOST_COMPARED = 1_000
 class LeaveOneOut:
     """Leave-one-out 1-NN errors of the labeled points, in two metrics.
 
-    The learned one's is optimistic, as the same labels were used for training: where even so it is
-    not below the Euclidean one, the metric has not been shown to help.
+    Exact twins of a point are left out with it: they would answer for it in any metric. The learned
+    metric's error is optimistic, as the same labels were used for training: where even so it is not
+    below the Euclidean one, the metric has not been shown to help.
 
     Attributes
     ----------
@@ -44,12 +47,15 @@ class LeaveOneOut:
         Shares of wrong points.
     standard_error : float
         The standard error of the difference of the two, from the points on which they differ.
+    n_twins : int
+        The number of points judged that have exact twins.
     """
 
     n: int
     learned_error: float
     euclidean_error: float
     standard_error: float
+    n_twins: int = 0
 
     @property
     def gain(self) -> float:
@@ -73,10 +79,17 @@ class LeaveOneOut:
             return "That may be chance: these labels do not show that the metric helps."
         return "These labels give no sign that the metric helps: compare on held-out labels."
 
+    @property
+    def without_twins(self) -> str:
+        """How many points were judged without their exact twins, in words; or empty."""
+        have = "has exact twins" if self.n_twins == 1 else "have exact twins"
+        return f" ({self.n_twins} {have}, which are left out)" if self.n_twins else ""
+
     def __str__(self) -> str:
         """The errors, and what they show, in a sentence or two."""
         return (
-            f"{self.n} labeled points, each by the nearest other one: {self.learned_error:.1%} "
+            f"{self.n} labeled points, each by the nearest other one{self.without_twins}: "
+            f"{self.learned_error:.1%} "
             f"wrong in the learned metric, {self.euclidean_error:.1%} in the Euclidean one "
             f"(difference {self.gain:+.1%}, standard error {self.standard_error:.1%}). "
             f"{self.verdict}"
@@ -86,27 +99,39 @@ class LeaveOneOut:
 def leave_one_out(points: FloatArray, codes: IntArray, L: FloatArray) -> LeaveOneOut | None:
     """Judge a metric L'L by the nearest labeled neighbor of each labeled point.
 
-    None where there is nothing to judge: fewer than two classes, or no two points of one.
+    Exact twins of a point are left out with it. None where there is nothing to judge: fewer than
+    two classes, or no two different points of one.
     """
-    sizes = np.bincount(codes, minlength=1)
+    groups = first_twins(points)
+    sizes = np.bincount(codes[np.unique(groups)], minlength=1)
     if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
         return None
     rows = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_JUDGED)).astype(np.int64))
-    learned, euclidean = (_misses(Z, codes, rows) for Z in (points @ L.T, points))
+    learned, euclidean = (_misses(Z, codes, rows, groups) for Z in (points @ L.T, points))
     standard_error = float(np.std(learned - euclidean)) / math.sqrt(len(rows))
-    return LeaveOneOut(len(rows), float(learned.mean()), float(euclidean.mean()), standard_error)
+    n_twins = int(np.sum(np.bincount(groups)[groups[rows]] > 1))
+    errors = float(learned.mean()), float(euclidean.mean())
+    return LeaveOneOut(len(rows), *errors, standard_error, n_twins)
 
 
-def _misses(points: FloatArray, codes: IntArray, rows: IntArray) -> FloatArray:
-    """1 where the nearest other point of one of these rows is not of its class, else 0."""
+def _misses(points: FloatArray, codes: IntArray, rows: IntArray, groups: IntArray) -> FloatArray:
+    """1 where the nearest point of another group than a row's is not of its class, else 0."""
     Z = points - points.mean(axis=0)
     squares = np.sum(np.square(Z), axis=1)
     nearest = []
     for chunk in np.array_split(rows, -(-len(rows) // ROWS_AT_ONCE)):
         distances = squares - 2.0 * Z[chunk] @ Z.T  # but for what a row has in common
-        distances[np.arange(len(chunk)), chunk] = np.inf
+        distances[groups[chunk, None] == groups] = np.inf
         nearest.append(np.argmin(distances, axis=1))
     return np.asarray(codes[np.concatenate(nearest)] != codes[rows], dtype=np.float64)
+
+
+def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
+    """The label of the labeled point that is nearest to each point."""
+    from sklearn.neighbors import NearestNeighbors
+
+    search = NearestNeighbors(n_neighbors=1).fit(labeled)
+    return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
 
 
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:

@@ -24,7 +24,13 @@ from ..engine.distances import Factor
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
 from ..numerics.checks import FloatArray, check_points, refuse_masked
 from ..numerics.psd_cone import factor, principal_rows
-from ..pairs.data_warnings import FarValueWarning, describe_far_values, describe_labels
+from ..pairs.data_warnings import (
+    FarValueWarning,
+    ScaleWarning,
+    describe_far_values,
+    describe_labels,
+    describe_scales,
+)
 from ..pairs.labeled_pairs import label_pairs
 from ..pairs.pair_set import PairSet
 
@@ -59,6 +65,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     n_components: int | None = None
+    _follows_units = False  # whether features of small numbers hardly count
     factor_: FloatArray
     components_: FloatArray
     threshold_: float
@@ -175,8 +182,11 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Check the data, learn from their pairs, and warn in the name of whoever called `fit`."""
         with all_or_nothing(self):
             pairs = self._make_pairs(X, y, similar, dissimilar, *confidences)
-            if doubtful := describe_far_values(pairs.points):
+            names = getattr(self, "feature_names_in_", None)
+            if doubtful := describe_far_values(pairs.points, names):
                 warnings.warn(FarValueWarning(doubtful), stacklevel=stacklevel + 1)
+            if self._follows_units and (doubtful := describe_scales(pairs.points, names)):
+                warnings.warn(ScaleWarning(doubtful), stacklevel=stacklevel + 1)
             has_classes_only = y is not None and similar is None and dissimilar is None
             if has_classes_only and (doubtful := describe_labels(to_host(y))):
                 warnings.warn(doubtful, stacklevel=stacklevel + 1)

@@ -13,7 +13,7 @@ import math
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -131,6 +131,9 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
     for kind, result in RESULTS.items():
         if type(value) is result:
             content = {field.name: getattr(value, field.name) for field in fields(value)}
+            for field in fields(value):  # what earlier versions do not know is left out, if it can
+                if field.default is not MISSING and content[field.name] == field.default:
+                    del content[field.name]
             return {kind: pack(content, name, arrays)["dict"]}
     raise NotPlain(f"`{name}` is {value!r}")
 

@@ -79,8 +79,10 @@ TYPES: dict[str, Any] = {
     "status_": Status,
     "history_": list,
     "certificate_": Certificate | None,
+    "table_": dict,
 }
-"""The types of these attributes, wherever they occur; SERAPH and its relatives have them all."""
+"""The types of these attributes, wherever they occur; SERAPH and its relatives have all but the
+last one, which `seraph-cvx fit` adds."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -315,7 +317,7 @@ def _check_attributes(name: str, learned: dict[str, Any]) -> None:
     """Check that what a model learned is all there, of its type and finite."""
     required = {"factor_" if "factor_" in learned else "metric_", "components_"}
     if MODELS[name] != "seraph_cvx.baselines":
-        required |= TYPES.keys()
+        required |= TYPES.keys() - {"table_"}
     if name == "KernelSERAPH":
         required |= {"axes_", "training_points_", "_row_means", "_mean"}
     if missing := sorted(required - learned.keys()):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
+from typing import Any
 
-from ..numerics.arrays import one_blas_thread
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ..numerics.arrays import one_blas_thread, to_host
 from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
+from .evidence import nearest_labels
 
 
 class SERAPH(BaseSERAPH):
@@ -169,10 +174,14 @@ class SERAPH(BaseSERAPH):
         given.
     labeled_points_, labels_ : (k, m) and (k,) arrays, or None
         The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
-        by the nearest of them new points can be classified. None where constraints were given.
+        by the nearest of them `predict` classifies. None where constraints were given.
+    classes_ : array
+        The classes among `labels_`, sorted.
     data_notes_ : list of str
         What in the features may spoil the metric, each with a remedy: constant columns, heavy
         tails, features that say the same. Mostly empty.
+    table_ : dict
+        Of a model of ``seraph-cvx fit`` alone: how it read its table.
     n_features_in_ : int
 
     Examples
@@ -193,6 +202,49 @@ class SERAPH(BaseSERAPH):
     array([[1.52, 0.  ],
            [0.  , 0.  ]])
     """
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Predict the class of each point: that of the nearest labeled point of the fit.
+
+        Nearest after `transform`, as ``seraph-cvx apply --predict`` has it. A pipeline that ends in
+        SERAPH predicts likewise. For another classifier, put it behind SERAPH, as in
+        ``make_pipeline(SERAPH(), LabeledOnly())``.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+
+        Returns
+        -------
+        (n,) array
+            Of the classes that were given to `fit`.
+
+        Examples
+        --------
+        >>> X = [[0.0, 0.1], [0.1, 0.9], [2.0, 0.2], [2.1, 0.8], [0.2, 0.5], [1.9, 0.4]]
+        >>> model = SERAPH().fit(X, ["a", "a", "b", "b", None, None])
+        >>> model.predict([[0.3, 0.3], [1.7, 0.6]]).tolist()
+        ['a', 'b']
+        """
+        check_is_fitted(self)
+        points, labels = (getattr(self, name, None) for name in ("labeled_points_", "labels_"))
+        if points is None or labels is None:
+            raise ValueError(
+                "This SERAPH has no labeled points to classify by: it was fitted to constraints, "
+                "or saved by an earlier version. Fit it to class labels."
+            )
+        if not np.any(self.components_):
+            raise ValueError("The learned metric is zero: no labeled point is nearer than others.")
+        Z = np.asarray(to_host(self.transform(X)))
+        return nearest_labels(Z, points @ self.components_.T, labels)
+
+    @property
+    def classes_(self) -> Any:
+        """The classes that `predict` may give, sorted."""
+        labels = getattr(self, "labels_", None)
+        if labels is None:
+            raise AttributeError("This SERAPH was fitted to no class labels.")
+        return np.unique(labels)
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         with one_blas_thread(min(pairs.points.shape)):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread, to_host
@@ -151,6 +151,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
     ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 0.893)
     """
 
+    _follows_units = True
+
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
 
@@ -230,6 +232,11 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair of a (k, 2, m) array is similar: see SERAPH's."""
         return similar_probability(self.pair_distance(pairs), self.threshold_)
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Predict the class of the nearest labeled point for each point of X: see SERAPH's."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")

@@ -17,7 +17,7 @@ from ..display.progress_line import ProgressLine
 from ..engine.limit import Limit, OutOfTime
 from ..fit.alternation import Iteration
 from ..fit.steps import Step
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, counted
 from ..solvers.solution import Status
 
 GRACE = 1.0
@@ -84,7 +84,8 @@ class FitWatch:
         """Show how the fit ended, and by which tolerance."""
         if self.line is not None:
             self.line.end(
-                f"[SERAPH] {status.value.replace('_', ' ')} after {n_iterations} iterations"
+                f"[SERAPH] {status.value.replace('_', ' ')} after "
+                f"{counted(n_iterations, 'iteration')}"
                 f"{self._elapsed}. {message}".rstrip(" .")
                 + "."
             )

@@ -30,7 +30,7 @@ from ..m_step.solve import MStepSolver, warn_of_new_meaning
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
-from ..numerics.checks import FloatArray, check_count, check_number
+from ..numerics.checks import FloatArray, check_count, check_number, counted
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution, Status
@@ -453,7 +453,8 @@ def _finish(
         if solution.certificate is None:
             reached = "no certificate: there was no time to compute it"
         message = (
-            f"The alternation ended after {len(history)} iterations with status {status.value} "
+            f"The alternation ended after {counted(len(history), 'iteration')} with status "
+            f"{status.value} "
             f"({reached}). "
         )
         message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."

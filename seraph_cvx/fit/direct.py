@@ -17,7 +17,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint
 from ..model.programs import paper_program, with_smooth_penalties
 from ..numerics.arrays import one_blas_thread
-from ..numerics.checks import FloatArray, check_number
+from ..numerics.checks import FloatArray, check_number, counted
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
@@ -157,8 +157,8 @@ def descend_directly(
         is_late = time.perf_counter() >= deadline
         status, cure = _why_over(is_stopped, is_late, n_steps >= max_iter)
         message = (
-            f"Stopped after {iterations} steps at stationarity {stationarity:.2g}, asked for "
-            f"{tol:.2g}: {cure}."
+            f"Stopped after {counted(iterations, 'step')} at stationarity {stationarity:.2g}, "
+            f"asked for {tol:.2g}: {cure}."
         )
     return DirectSolution(
         found=found,

@@ -235,5 +235,17 @@ def _grade(
         "certificate": certificate,
         "status": Status.CERTIFIED if is_certified else Status.INACCURATE,
         "psd_violation": graded.psd_violation,
-        "message": "" if is_certified else "polish=True closes the gap by newton from this answer.",
+        "message": "" if is_certified else _how_to_close_the_gap(objective),
     }
+
+
+def _how_to_close_the_gap(objective: MStepObjective) -> str:
+    """What to do about an answer that is not certified."""
+    for block in objective.penalties:
+        if not block.is_solvable:
+            return (
+                f"newton cannot polish this answer, since {block!r} is neither smooth (is_smooth) "
+                "nor has it a proximal step (prox): give it one of them, set solver_options for a "
+                "more accurate answer, or try another conic solver."
+            )
+    return "polish=True closes the gap by newton from this answer."

@@ -163,7 +163,9 @@ class MStepSolver:
             self.solver_options,
             warm_start=self.warm_start,
         )
-        if not self.polish or answer.metric is None or answer.status is Status.CERTIFIED:
+        can_polish = all(block.is_solvable for block in objective.penalties)
+        is_done = answer.metric is None or answer.status is Status.CERTIFIED
+        if not self.polish or not can_polish or is_done:
             return answer
         seconds = self._seconds
         finish = newton_method(

@@ -93,7 +93,7 @@ class MStepFamily:
         eta = check_number(threshold, "threshold", 0.0, strict=True)
         if manifold_term is not None:
             m = pairs.n_features
-            manifold_term = check_metric(manifold_term, m, "manifold_term", repair=False)
+            manifold_term = check_metric(manifold_term, m, "manifold_term", repair=0.0)
         has_sums = known is not None and known.pairs is pairs and known.n_jobs == n_jobs
         sums = known.sums if known is not None and has_sums else PairSums.of(pairs, n_jobs)
         made = cls(pairs, mu, eta, manifold_term, n_jobs, sums)

@@ -186,9 +186,7 @@ class MStepObjective:
         if isinstance(previous, Factor) and len(previous.L) == m and np.isfinite(previous.L).all():
             normalized["previous_metric"] = Factor(read_only(previous.L.copy()))
         elif previous is not None:
-            normalized["previous_metric"] = check_metric(
-                previous, m, "previous_metric", repair=False
-            )
+            normalized["previous_metric"] = check_metric(previous, m, "previous_metric", repair=0.0)
         for name, value in normalized.items():
             object.__setattr__(self, name, value)
         self._check_sizes()

@@ -205,3 +205,8 @@ def check_confidence(given: ArrayLike | None, name: str, how_many: int) -> Float
             "a pair that should not count."
         )
     return c
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things in words: 1 iteration, 2 iterations."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

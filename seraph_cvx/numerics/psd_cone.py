@@ -190,13 +190,18 @@ def complete_basis(T: FloatArray, R: FloatArray) -> FloatArray:
 
 
 def check_metric(
-    A: ArrayLike, n_features: int, name: str = "A", *, repair: bool = True
+    A: ArrayLike,
+    n_features: int,
+    name: str = "A",
+    *,
+    repair: float = 1e-9,
+    cure: str = "pass seraph_cvx.numerics.psd_cone.project(A)",
 ) -> FloatArray:
     """Check that `A` is symmetric and PSD, and return a read-only copy of its symmetric part.
 
     The verdict is on A scaled to a unit diagonal, so that it does not depend on the units of the
-    features. An eigenvalue that is negative by rounding alone is accepted, and left as it is. With
-    `repair` one down to -1e-9 is accepted too, and A is projected; else it is refused.
+    features. An eigenvalue that is negative by rounding alone is accepted, and left as it is. One
+    down to -`repair` is accepted too, and A is projected; else it is refused, with the cure.
     """
     matrix = np.array(A, dtype=np.float64)
     if matrix.shape != (n_features, n_features):
@@ -217,10 +222,10 @@ def check_metric(
     smallest, rounding = 0.0, ROUNDING_EIGENVALUE * n_features
     if not has_cholesky_factor(scaled + rounding * np.eye(n_features)):
         smallest = float(np.linalg.eigvalsh(scaled)[0])
-    if smallest < (-1e-9 if repair else -rounding):
+    if smallest < -max(repair, rounding):
         raise ValueError(
             f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
-            f"eigenvalue {smallest:.3g}): pass seraph_cvx.numerics.psd_cone.project(A)."
+            f"eigenvalue {smallest:.3g}): {cure}."
         )
     if smallest < -rounding:
         matrix = symmetrize(project(scaled) * scale[:, None] * scale)

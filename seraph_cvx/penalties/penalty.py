@@ -142,6 +142,11 @@ class Penalty(ABC):
         return type(self).__name__
 
     @property
+    def is_of_user(self) -> bool:
+        """Whether the block is of a class outside of this package."""
+        return not type(self).__module__.startswith(f"{__package__}.")
+
+    @property
     def has_prox(self) -> bool:
         """Whether the block has a proximal step."""
         return type(self).prox is not Penalty.prox

@@ -79,7 +79,7 @@ class HistoryDisplay(Display):
         >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
         >>> display = HistoryDisplay.from_result(alternate(pairs)).plot()
         >>> [ax.get_ylabel() for ax in display.axes_]
-        ['J (lower is better)', '(7) (lower is better)', 'certified relative gap']
+        ['J (lower is better)', '(7), which may rise', 'certified relative gap']
         """
         history: Any = result
         if isinstance(result, Alternation):
@@ -120,7 +120,9 @@ class HistoryDisplay(Display):
             draw_course(axes[0], t, self.descent_values, PALETTE[0], "o", *J)
             draw_gaps(axes[2], t, self.relative_gaps, "s", "Gap of the M-step")
         often = {0: "never rose", 1: "rose 1 time"}.get(len(rises), f"rose {len(rises)} times")
-        labels = "(7) (lower is better)", f"Objective (7): {often}"
+        is_descended = self.descent_values is None
+        name = "(7) (lower is better)" if is_descended else "(7), which may rise"
+        labels = name, f"Objective (7): {often}"
         draw_course(paper, t, self.paper_objective, PALETTE[1], "o", *labels)
         edge, size = ("black", 9) if len(t) <= SHOWN_MARKERS else (PALETTE[4], 4)
         values = self.paper_objective[rises]

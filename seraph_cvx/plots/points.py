@@ -23,9 +23,11 @@ from .style import (
     MARKERS,
     PALETTE,
     SLIDE_WIDTH,
+    UNLABELED,
     add_legend,
     draw_line,
     enlarge_text,
+    fonts_for,
     legible,
     new_figure,
     save,
@@ -67,7 +69,7 @@ def scatter_by_class(
 
     large = {"s": 95 if np.sum(used) <= FEW else 30, "edgecolors": "black", "linewidths": 0.8}
     if not np.all(known):
-        scatter(~known, label="unlabeled", s=20, c=GRAY, alpha=0.7, linewidths=0)
+        scatter(~known, label=UNLABELED, s=20, c=GRAY, alpha=0.7, linewidths=0)
     for k, label in enumerate(sorted(set(y[known].tolist()))):
         members, name = known & (y == label), class_name(label, class_names, 20)
         marker = MARKERS[(k + k // 8) % 8]  # 64 classes before one look comes twice
@@ -81,8 +83,22 @@ def scatter_by_class(
 
 
 def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
-    """The name of a class in a legend or at a tick, in at most `width` characters."""
-    return legible(str(label) if class_names is None else class_names[label], width)
+    """The name of a class in a legend or at a tick, in at most `width` characters.
+
+    A name whose letters no installed font has is a number, "class 1" of `class_names`.
+    """
+    if class_names is None:
+        return legible(str(label), width)
+    name = class_names[label]
+    return legible(name if fonts_for(name) else f"class {label + 1}", width)
+
+
+def key_to_classes(class_names: Sequence[str]) -> str:
+    """Which classes have a number for a name in pictures, in words; empty if none has."""
+    numbered = [
+        f"class {k + 1} is {name}" for k, name in enumerate(class_names) if not fonts_for(name)
+    ]
+    return f"No font has all letters: in pictures, {', '.join(numbered)}." if numbered else ""
 
 
 def principal_directions(points: FloatArray) -> FloatArray:
@@ -405,16 +421,19 @@ def plot_fit(
 
 def _draw_history(ax: Axes, history: HistoryDisplay) -> None:
     """Draw J and (7) by iteration, on two scales where one would hide the course of a line."""
-    lines = [("objective (7)", history.paper_objective, PALETTE[1], "s")]
+    lines = [("objective (7)", "", history.paper_objective, PALETTE[1], "s")]
     if history.descent_values is not None:
-        lines.insert(0, ("J, what EM descends", history.descent_values, PALETTE[0], "o"))
-    values = np.array([line[1] for line in lines])
+        lines = [
+            ("J, what EM descends", "", history.descent_values, PALETTE[0], "o"),
+            ("objective (7)", ", which may rise", history.paper_objective, PALETTE[1], "s"),
+        ]
+    values = np.array([line[2] for line in lines])
     spans = np.ptp(values, axis=1)
     has_two_scales = spans.max() > 0.0 and spans.min() < 0.02 * np.ptp(values)
     axes = [ax, ax.twinx()] if has_two_scales else [ax] * len(lines)
-    for own, (name, course, color, marker) in zip(axes, lines, strict=True):
-        draw_line(own, history.numbers, course, color, marker, label=name)
-        own.set_ylabel(name if has_two_scales else "value (lower is better)")
+    for own, (name, remark, course, color, marker) in zip(axes, lines, strict=True):
+        draw_line(own, history.numbers, course, color, marker, label=name + remark)
+        own.set_ylabel(name if has_two_scales else "value")
     use_integers(ax.xaxis)
     ax.set(xlabel="iteration", title="What the iterations do")
     ax.grid(axis="y", alpha=0.3)

@@ -6,16 +6,20 @@ import io
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 from PIL import Image
@@ -41,6 +45,8 @@ SLIDE_WIDTH = 32.0 / 3.0
 TEXT_SIZE, LABEL_SIZE, TITLE_SIZE = 11, 12, 13
 """Text sizes in points: ticks and legends, axis labels, titles of panels."""
 LEGEND_ENTRIES = 12
+UNLABELED = "unlabeled"
+"""What a legend calls points of unknown class."""
 SHOWN_MARKERS = 30
 """A line of more points than this is drawn without markers."""
 
@@ -63,6 +69,7 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     """Save a figure where a path is given, and return it."""
+    use_fonts(figure)
     if path is not None:
         figure.savefig(path)
     return figure
@@ -77,6 +84,7 @@ def picture_bytes(
     letters of an SVG file are text in the reader's fonts, not outlines, which take half of it, and
     places are rounded to a hundredth of a point.
     """
+    use_fonts(figure)
     content = io.BytesIO()
     resolution = dpi if ending == "png" else "figure"
     with rc_context({"svg.fonttype": svg_fonts, "svg.hashsalt": "seraph-cvx"}):
@@ -91,8 +99,42 @@ def picture_bytes(
     return small.getvalue()
 
 
+def fonts_for(text: str) -> list[str]:
+    """The families that together have the letters of a text; empty where no installed font does."""
+    usual = list(rcParams["font.family"])
+    missing = _letters_missing(text, findfont(FontProperties()))
+    if not missing:
+        return usual
+    more = _font_with(missing)
+    return [] if more is None else [*usual, more]
+
+
+def _letters_missing(letters: Iterable[str], path: str) -> frozenset[str]:
+    font = get_font(path)
+    return frozenset(c for c in letters if c.isprintable() and not font.get_char_index(ord(c)))
+
+
+@cache
+def _font_with(letters: frozenset[str]) -> str | None:
+    """A family that has all these letters, and is more than a font of boxes; None if none has."""
+    for font in fontManager.ttflist:
+        if "Last Resort" not in font.name and not _letters_missing(letters, font.fname):
+            return str(font.name)
+    return None
+
+
+def use_fonts(artist: Artist) -> None:
+    """Give each text of a figure or legend the fonts that have its letters."""
+    for text in artist.findobj(Text):
+        families = fonts_for(text.get_text())
+        if families and families != list(rcParams["font.family"]):
+            text.set_fontfamily(families)
+
+
 def legible(text: str, width: int) -> str:
-    """Cut a text to `width` characters, none of which matplotlib takes for markup."""
+    """Cut a text to `width` characters, which matplotlib can draw and takes for no markup."""
+    if not fonts_for(text):
+        text = ascii(text)[1:-1]
     if len(text) > width:
         text = f"{text[: width - 9]} ... {text[-4:]}"
     text = text.replace("$", r"\$")
@@ -151,12 +193,15 @@ def add_legend(
 ) -> None:
     """Add a legend of the first `most` labels in the axes, below a figure or inside of axes.
 
-    A label that several artists have is shown once; where there is none, there is no legend.
+    A label that several artists have is shown once, "unlabeled" last, in an order that reads from
+    left to right; where there is none, there is no legend.
     """
     named: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
+    if UNLABELED in named:
+        named[UNLABELED] = named.pop(UNLABELED)
     texts = list(named)[:most]
     if not texts:
         return
@@ -165,6 +210,10 @@ def add_legend(
         letters = int(target.bbox.width / target.dpi * 11.0)
         columns = max(1, min(len(texts), letters // (max(map(len, texts)) + 8)))
         look = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    handles = list(named.values())[:most]
     if len(named) > most:
         texts[-1] += f"   (+ {len(named) - most} more)"
-    target.legend(list(named.values())[:most], texts, fontsize=TEXT_SIZE, **look)
+    columns = look.get("ncols", 1)  # which matplotlib fills from above
+    order = [k for column in range(columns) for k in range(column, len(texts), columns)]
+    shown = [handles[k] for k in order], [texts[k] for k in order]
+    use_fonts(target.legend(*shown, fontsize=TEXT_SIZE, **look))

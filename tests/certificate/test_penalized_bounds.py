@@ -20,7 +20,7 @@ from penalized import BLOCKS, random_feasible, random_penalized
 from stress_judge import Judge
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.certificate import penalized
+from seraph_cvx.certificate import Certificate, penalized
 from seraph_cvx.certificate.pair_bounds import Gain, PairBounds
 from seraph_cvx.certificate.penalized import (
     _error,
@@ -32,7 +32,16 @@ from seraph_cvx.certificate.penalized import (
     with_multipliers,
 )
 from seraph_cvx.numerics.rounding import UNIT, MatrixError
-from seraph_cvx.penalties import Diagonal, LogDet, Penalty, Ridge, Sparse, TraceBound, UpperBound
+from seraph_cvx.penalties import (
+    Diagonal,
+    LogDet,
+    Penalty,
+    Ridge,
+    Sparse,
+    TraceBound,
+    UpperBound,
+    check_penalty,
+)
 from seraph_cvx.penalties.penalty import Multiplier
 
 CURVED = [name for name in BLOCKS if name not in ("Trace", "Manifold")]
@@ -210,6 +219,33 @@ def test_a_penalty_without_a_conjugate_at_zero_has_the_bound_of_the_gradient_alo
         assert len(list(best_multipliers(objective, size * np.eye(2)))) == 1
         verdicts.add(is_feasible)
     assert verdicts == {True, False}
+
+
+class Bumpy(OwnTrace):
+    """-tr(A^2) / 2, which is not convex: its conjugate is infinite, not what it says."""
+
+    def value(self, A):
+        return -0.5 * self.weight * float(np.sum(A * A))
+
+    def subgradient(self, A):
+        return -self.weight * A
+
+    def conjugate(self, Z):
+        return -0.5 * float(np.sum(Z * Z)) / self.weight - 1e3
+
+
+def test_failure_path_bounds_that_cross_blame_the_penalty_that_is_not_convex():
+    objective = random_objective(0, "proj", n=10, m=2).with_penalties([Bumpy(), Ridge(1e-3)])
+    with pytest.raises(ArithmeticError, match="is above the upper bound") as caught:
+        certify_penalized(objective, np.eye(2))
+    assert "Bumpy" in str(caught.value)
+    assert "is not convex, or its value, subgradient and conjugate" in str(caught.value)
+    assert "check_penalty" in str(caught.value)
+    assert "defect" not in str(caught.value)
+    assert "Ridge" not in str(caught.value)
+    assert not check_penalty(Bumpy(), 2).holds
+    with pytest.raises(ArithmeticError, match="This is a defect of seraph_cvx"):
+        Certificate(1.0, 2.0, "").checked()
 
 
 def test_where_f_or_a_penalty_overflows_nothing_is_claimed():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import assert_answered_in_words, run, words
+from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, load_model, save_model
 from seraph_cvx.cli.tables import TableError, read_table
+from seraph_cvx.datasets import load
 
 FIT = "fit flowers.csv --label species --out m.npz"
 
@@ -89,6 +91,70 @@ def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
         assert "'size'" not in result.stderr
         if not noted:
             assert np.array_equal(read_rows("z.csv")[0], model.transform(hot[:5]))
+
+
+def test_what_is_kept_of_a_table_comes_first_and_as_it_is_written(flowers):
+    points, _ = flowers
+    assert run(FIT).exit_code == 0
+    ids = [f"{k:03d}" for k in range(150)]
+    table = points.assign(name="fleur, blanche", **{"": ids}).rename(columns={"": "id"})
+    table.to_csv("new.csv", index=False)
+    result = run("apply m.npz new.csv --predict --keep id,name --out z.csv")
+    assert (result.exit_code, result.stderr) == (0, "")
+    made = "with 2 columns of the table, then the columns seraph0 to seraph3 and predicted"
+    assert made in words(result.stdout)
+    rows = pd.read_csv("z.csv", dtype=str)
+    assert rows.columns.tolist() == ["id", "name", *(f"seraph{k}" for k in range(4)), "predicted"]
+    assert rows["id"].tolist() == ids
+    assert set(rows["name"]) == {"fleur, blanche"}
+    assert rows["predicted"].tolist() == load_model("m.npz").predict(points).tolist()
+    assert run("apply m.npz new.csv --keep all --out z.csv --force").exit_code == 0
+    kept = pd.read_csv("z.csv", dtype=str)
+    assert kept.columns[:6].tolist() == table.columns.tolist()
+    pd.testing.assert_frame_equal(kept.iloc[:, :6], pd.read_csv("new.csv", dtype=str))
+    refused = run("apply m.npz new.csv --keep ID --out z.csv --force")
+    assert_answered_in_words(refused, ["--keep ID", "no such column", "mean 'id'?"])
+    table.assign(predicted="?").to_csv("new.csv", index=False)
+    refused = run("apply m.npz new.csv --predict --keep all --out z.csv --force")
+    assert_answered_in_words(refused, ["a column 'predicted', and so has what is written"])
+    assert run("apply m.npz new.csv --keep predicted --out z.csv --force").exit_code == 0
+
+
+def test_all_classes_are_listed_or_counted(folder):
+    X, y = load("digits")
+    table = pd.DataFrame(PCA(6).fit_transform(X)[:300], columns=list("abcdef"))
+    table.assign(digit=y[:300]).to_csv("digits.csv", index=False)
+    result = run("fit digits.csv --label digit --out m.npz --tol 1e-3")
+    assert re.search(r"labels: 0 \(\d+\), .*7 \(\d+\) and 2 more", words(result.stdout))
+    said = words(run("apply m.npz digits.csv --predict").stdout)
+    assert len(re.findall(r"\d \(\d+\)", said)) == 8
+    assert " and 2 more Written" in said
+
+
+def test_only_values_that_the_fit_has_not_seen_are_called_new(flowers):
+    points, labels = flowers
+    organic = np.where(np.arange(150) % 2, "yes", "no")
+    points.assign(organic=organic, species=labels).to_csv("flowers.csv", index=False)
+    assert run(f"{FIT} --one-hot organic").exit_code == 0
+    for values, new in (
+        (["no"], ""),  # which has no feature of its own
+        (["yes", "no"], ""),
+        (["maybe"], "'maybe'"),
+        (["yes", "maybe"], "'maybe'"),
+        (["no", "perhaps", "maybe"], "'maybe', 'perhaps'"),
+        (["no", ""], "''"),
+    ):
+        table = points[:6].assign(organic=np.resize(values, 6))
+        table.to_csv("new.csv", index=False)
+        result = run("apply m.npz new.csv --out z.csv --force")
+        note = f"Note: the column 'organic' has values not seen in the fit, ignored: {new}."
+        assert words(result.stderr) == (note if new else "")
+    model = load_model("m.npz")
+    del model[-1].table_  # as earlier versions wrote it: one value may be the one without a feature
+    save_model(model, "m.npz")
+    for values, noted in ((["no"], False), (["no", "maybe"], True)):
+        points[:2].assign(organic=np.resize(values, 2)).to_csv("new.csv", index=False)
+        assert ("not seen" in run("apply m.npz new.csv --out z.csv --force").stderr) == noted
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])

@@ -22,7 +22,7 @@ from seraph_cvx import SERAPH, PairSet, Status, alternate, certify, load_model
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.main import on_cluster
-from seraph_cvx.datasets import load_sampling
+from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
@@ -220,6 +220,75 @@ def test_a_column_that_says_nothing_is_noted_and_can_be_dropped(table, numbers, 
     assert np.array_equal(load_model("small.metric.npz")[-1].metric_, expected)
 
 
+@pytest.fixture
+def wines(folder):
+    """Wine as wines.csv, two of three rows labeled; the magnesium of four rows is 9999."""
+    X, y = load("wine")
+    table = pd.DataFrame(X[:, 3:6], columns=["alkalinity", "magnesium", "phenols"])
+    table["kind"] = np.where(np.arange(len(y)) % 3, y.astype(str), "")
+    table.loc[[15, 30, 50, 90], "magnesium"] = 9999
+    table.to_csv("wines.csv", index=False)
+    return table
+
+
+def test_scales_that_differ_are_noted_where_they_are_not_changed(wines):
+    wines = wines.drop(index=[15, 30, 50, 90])
+    wines.assign(proline=30.0 * wines["magnesium"]).to_csv("wines.csv", index=False)
+    assert run("fit wines.csv --label kind --out a.npz").stderr == ""
+    result = run("fit wines.csv --label kind --out b.npz --no-standardize")
+    note = "Note: The scales of the features differ widely: 'proline' varies"
+    assert words(result.stderr).startswith(note)
+    assert "leave out --no-standardize." in words(result.stderr)
+    assert result.stderr.count("differ widely") == 1
+
+
+def test_repeated_rows_are_noted_and_do_not_answer_for_each_other(wines):
+    wines.drop_duplicates().to_csv("wines.csv", index=False)
+    options = "--label kind --missing 9999 --impute median"
+    once = run(f"fit wines.csv {options}")
+    assert once.stderr == ""
+    pd.concat([wines, wines]).to_csv("wines.csv", index=False)
+    twice = run(f"fit wines.csv {options} --force")
+    note = "Note: 178 of 356 rows repeat the features of an earlier one (row 180 those of row 2)."
+    assert note in words(twice.stderr)
+    n = 2 * np.count_nonzero(wines["kind"])
+    assert f"{n} labeled points ({n} have exact twins, which are left out)" in words(twice.stdout)
+    (error,) = {re.search(r"Euclidean distance +(\S+)", r.stdout)[1] for r in (once, twice)}
+    assert float(error.rstrip("%")) > 10.0
+
+
+def test_numbers_for_missing_values_are_named_before_the_fit_and_can_be_declared(wines):
+    result = run("fit wines.csv --label kind --out first.npz")
+    noted = words(result.stderr)
+    assert "Note: far outside their columns: row 17, column magnesium: 9999; row 32," in noted
+    assert "--missing 9999 --impute median" in noted
+    assert "FarValueWarning" not in noted
+    needs = "--missing 9999 needs --impute median or --impute mean"
+    assert_answered_in_words(run("fit wines.csv --label kind --missing 9999"), [needs])
+    options = "--label kind --missing 9999,n.d. --impute median"
+    result = run(f"fit wines.csv {options} --out m.npz")
+    assert (result.exit_code, result.stderr) == (0, "")
+    for number in ("9999.0", "9.999e3", "N.D.", ""):
+        changed = wines.astype({"magnesium": object})
+        changed.loc[[15, 30, 50, 90], "magnesium"] = number
+        changed.to_csv("other.csv", index=False)
+        assert run(f"fit other.csv {options} --out other.npz --force").stderr == ""
+        models = [load_model(name) for name in ("m.npz", "other.npz")]
+        assert np.array_equal(models[0][-1].metric_, models[1][-1].metric_)
+    wines["kind"] = ""
+    for magnesium, note in ((9999, ""), (99999, "row 17, column magnesium: 99999. For missing")):
+        wines.loc[15, "magnesium"] = magnesium  # the model knows what is missing
+        wines.to_csv("new.csv", index=False)
+        result = run("apply m.npz new.csv --out z.csv --force")
+        assert note in words(result.stderr)
+        assert ("far outside" in result.stderr) == bool(note)
+    lone = wines[15:16].assign(magnesium=9999)
+    lone.to_csv("new.csv", index=False)
+    assert run("apply m.npz new.csv --out z.csv --force").exit_code == 0
+    points = lone[["alkalinity", "magnesium", "phenols"]].assign(magnesium=np.nan)
+    assert np.allclose(pd.read_csv("z.csv"), models[0].transform(points))
+
+
 @pytest.mark.parametrize(
     ("new", "options", "reason"),
     [
@@ -262,6 +331,25 @@ def test_not_certified_is_exit_code_1_a_line_and_a_metric(flowers, algorithm):
     assert not re.search(r"\.py|max_iter", result.stderr)
     assert ("Certificate: none" in result.stdout) == (algorithm == "direct")
     assert load_model("flowers.metric.npz")[-1].metric_.shape == (4, 4)
+
+
+def test_a_status_stays_a_status_a_gap_a_gap_and_one_step_one_step(flowers):
+    late = run(f"{FIT_FLOWERS} --time-limit 1e-9 --out late.npz")
+    assert "with status time_limit (" in words(late.stderr)
+    assert "status --" not in late.stderr
+    short = run(f"{FIT_FLOWERS} --max-iter 1 --out short.npz")
+    assert "after 1 iteration with status iteration_limit" in words(short.stderr)
+    direct = run(f"{FIT_FLOWERS} --max-iter 1 --algorithm direct --out direct.npz")
+    assert " in 1 step." in words(direct.stdout)
+    lines = run(f"{FIT_FLOWERS} --out all.npz").stdout.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("iter "))
+    header, *rows = lines[start : lines.index("", start)]
+    assert header.endswith("M-step gap  rank      trace  seconds  step")
+    end = header.index("gap") + len("gap")
+    gaps = [row[:end].split()[-1] for row in rows]
+    assert all(re.fullmatch(r"-|\d\.\de[+-]\d\d", gap) for gap in gaps)
+    assert float(gaps[-1]) <= 1e-8
+    assert {row.split()[-1] for row in rows} == {"M-step", "descent"}
 
 
 def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table):

@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
+from seraph_cvx import load_model
 from seraph_cvx.cli import tables
 from seraph_cvx.cli.report import say
 from seraph_cvx.display.notebook import Tone, card
@@ -150,7 +151,78 @@ def test_a_bad_table_is_answered_in_words_and_nothing_is_written(folder, case):
     assert [path.name for path in folder.iterdir()] == ["bad.csv"]
 
 
+def test_all_that_is_wrong_with_the_cells_is_said_in_one_run(folder):
+    rows = [f"{k},{k % 7},{'red' if k else ''},{'ab'[k % 2]}" for k in range(30)]
+    rows[4], rows[9], rows[20] = "wide,1,red,a", "1,?,red,b", "1,2,red,a,a"
+    (folder / "bad.csv").write_text("\n".join(["x,y,color,species", *rows]))
+    result = run("fit bad.csv --label species")
+    culprits = [
+        "Row 6 of bad.csv, column 'x': 'wide' is not a finite number. Write a number, or remove "
+        "the row; use --missing wide --impute median if the number is missing",
+        "Row 11 of bad.csv, column 'y': '?' is not a finite number. Fill in the number",
+        "Row 2 of bad.csv, column 'color': the cell is empty. Only a label may be unknown",
+        "Row 3 of bad.csv, column 'color': 'red' is not a finite number "
+        "(and so in rows 4, 5, 6, 7, 8, 9, 10, 11, 12 and 9 more). Remove the column",
+        "Row 22 of bad.csv has 5 cells",
+    ]
+    assert_answered_in_words(result, culprits)
+    assert len(result.stderr.strip().splitlines()) == len(culprits)
+    header = ",".join(f"c{k}" for k in range(14))
+    (folder / "bad.csv").write_text(f"{header},species\n{'red,' * 14}a\n")
+    result = run("fit bad.csv --label species")
+    assert_answered_in_words(result, ["column 'c9'", "4 more columns have such cells."])
+    assert "'c10'" not in result.stderr
+
+
+PRICES = ["8,700", "12,000.5", "-1,234,567", "910"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        (PRICES, "--thousands ,"),
+        (
+            [cell.translate(str.maketrans(",.", ".,")) for cell in PRICES],
+            "--decimal , --thousands .",
+        ),
+        ([cell.replace(",", " ") for cell in PRICES], "--thousands space"),
+        ([cell.replace(",", "\u202f") for cell in PRICES], "--thousands space"),
+        ([cell.replace(",", "'") for cell in PRICES], '--thousands "\'"'),
+    ],
+)
+def test_the_advice_on_thousands_leads_to_the_numbers(folder, cells, options):
+    rows = [f"{cell};{k};{'ab'[k % 2]}" for k, cell in enumerate(cells)]
+    (folder / "prices.csv").write_text("\n".join(["price;k;species", *rows]), encoding="utf-8")
+    decimal, _, mark = (part.strip(' "') for part in options.partition("--thousands "))
+    result = run(f"fit prices.csv --label species {decimal}")
+    assert_answered_in_words(result, [f'or use --thousands "{mark}"'])
+    first, *_ = words(result.stderr).split(". Row")  # '8,700' may be 8.7, '12,000.5' may not
+    assert ("if ',' is the decimal mark" in first) == (cells[0] == "8,700")
+    result = run(f"fit prices.csv --label species {options} --out m.npz")
+    assert "4 points, 2 features" in words(result.stdout), result.output
+    scaler = load_model("m.npz")[0]
+    assert scaler.mean_[0] == pytest.approx(np.mean([8700, 12000.5, -1234567, 910]))
+    assert run(f"apply m.npz prices.csv {options} --out z.csv").exit_code == 0
+    (folder / "prices.csv").write_text("price;species\n8,70;a\n9,1;b\n")
+    strict = run("fit prices.csv --label species --thousands ,")
+    assert_answered_in_words(strict, ["'8,70' is not a finite number"])
+
+
+def test_a_column_without_a_name_can_be_dropped_by_no_name(table):
+    frame = pd.read_csv(table)
+    frame.to_csv(table)  # with the row numbers of a data frame
+    assert_answered_in_words(run(FIT), ["Column 1 of small.csv has no name", '--drop "" leaves'])
+    result = run(f'{FIT} --drop ""')
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert load_model("small.metric.npz").feature_names_in_.tolist() == ["length", "width"]
+    table.write_text(table.read_text().replace("\n", ",,\n"))  # and columns of nothing
+    assert run(f'{FIT} --drop "" --force').exit_code == 0
+    frame.to_csv(table, index=False)
+    assert_answered_in_words(run(f'{FIT} --drop "" --force'), ["--drop '': '' is not a column"])
+
+
 BAD_COMMANDS = {
+    f"{FIT} --thousands .": ["--thousands . and --decimal .", "cannot be both"],
     "fit 'no such.csv' --label species": ["no such.csv"],
     "fit . --label species": ["Is a directory", "name of a file"],
     "fit small.csv": ["--label"],

@@ -52,6 +52,11 @@ def test_the_code_of_every_page_of_the_guide_is_run(repository):
     assert with_code <= {*GUIDE, "race-your-own"}
 
 
+def test_the_readme_says_first_what_a_metric_is_for(repository):
+    lead = (repository / "README.md").read_text(encoding="utf-8").partition("![How")[0]
+    assert "if you have a table: a metric says how alike two rows are" in lead
+
+
 def test_the_readmes_commands_label_learn_apply_save_and_load(repository, tmp_path, monkeypatch):
     """A table in which most labels are blank is learned; the metric is applied to new rows."""
     readme = (repository / "README.md").read_text(encoding="utf-8")

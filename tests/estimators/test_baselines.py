@@ -99,7 +99,7 @@ def test_failure_path_parameters(message):
         PARAMETERS[message].fit(POINTS, LABELS)
 
 
-NOT_CLOSED = NotCertified, r"after 1 iterations .* asked for 1e-09"
+NOT_CLOSED = NotCertified, r"after 1 iteration .* asked for 1e-09"
 NOT_CONVERGED = ConvergenceWarning, "max_iter"
 
 

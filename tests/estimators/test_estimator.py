@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
     SERAPH,
+    SERAPHCV,
+    LabeledOnly,
     MStepObjective,
     OptimumNotAttained,
     PairSet,
     Status,
     alternate,
     certify,
+    load_model,
     paper,
+    save_model,
 )
 from seraph_cvx.datasets import load, load_sampling
 
@@ -68,6 +76,56 @@ def test_all_distances_agree_and_components_are_the_widest_directions(model, n_c
     for found in (transformed, by_metric, cut.pair_distance(P), -cut.pair_score(P)):
         assert found == pytest.approx(expected, rel=1e-9)
     assert cut.get_feature_names_out().tolist() == [f"seraph{i}" for i in range(k)]
+
+
+@pytest.mark.parametrize("n_components", [None, 2])
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["a", "b", "c"], [0.0, 1.0, 2.0]])
+def test_predict_is_the_nearest_labeled_point_alone_and_at_the_end_of_a_pipeline(
+    labels, n_components, tmp_path
+):
+    iris = load_sampling("iris", seed=0)
+    unknown = None if isinstance(labels[0], str) else -1
+    y = np.array([*labels, unknown], dtype=object if unknown is None else None)[iris.y.astype(int)]
+    for scalers in ([], [StandardScaler()]):
+        steps = [*scalers, SERAPH(n_components=n_components)]
+        nearest = make_pipeline(*map(clone, steps), LabeledOnly(KNeighborsClassifier(1)))
+        expected = nearest.fit(iris.X, y).predict(iris.X_test)
+        model = make_pipeline(*steps).fit(iris.X, y)
+        assert not is_classifier(model)
+        assert model.predict(iris.X_test).tolist() == expected.tolist()
+        assert model[-1].classes_.tolist() == labels
+        assert clone(model).set_output(transform="pandas").fit(iris.X, y).predict(
+            iris.X_test
+        ).tolist() == [*expected]
+        save_model(model, tmp_path / "model.npz")
+        again = load_model(tmp_path / "model.npz")
+        assert again.predict(iris.X_test).tolist() == expected.tolist()
+    truth = np.array(labels)[iris.y_test.astype(int)]
+    assert np.mean(expected == truth) > 0.8
+
+
+def test_a_search_predicts_as_the_chosen_model_does():
+    search = SERAPHCV(trace_weights=[1.0], cv=2).fit(X, Y)
+    with pytest.raises(NotFittedError):
+        clone(search).predict(X)
+    assert search.predict(X).tolist() == search.best_estimator_.predict(X).tolist()
+
+
+def test_failure_path_nothing_to_predict_by(model):
+    X = load_sampling("iris", seed=0).X
+    with pytest.raises(NotFittedError):
+        SERAPH().predict(X)
+    with pytest.raises(ValueError, match="X has 3 features, but SERAPH is expecting 4"):
+        model.predict(X[:, :3])
+    by_constraints = SERAPH().fit(X, similar=[(0, 2)], dissimilar=[(0, 9)])
+    assert not hasattr(by_constraints, "classes_")
+    with pytest.raises(ValueError, match="no labeled points to classify by"):
+        by_constraints.predict(X)
+    model = SERAPH(trace_weight=1e9, identity_share=0.0)
+    with pytest.warns(UserWarning, match="metric is zero"):
+        model.fit(X, np.arange(100) % 2)
+    with pytest.raises(ValueError, match="metric is zero"):
+        model.predict(X)
 
 
 def test_the_identity_share_enters_distances_but_not_what_is_certified(model):

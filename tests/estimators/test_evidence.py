@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, SERAPHCV
-from seraph_cvx.datasets import load_sampling
+from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators import evidence
 from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
 from seraph_cvx.estimators.seraph_cv import best_candidate
@@ -27,6 +28,20 @@ def test_leave_one_out_is_counted_by_hand():
     expected = LeaveOneOut(15, *np.mean(wrong, axis=1), gain.std() / np.sqrt(15))
     assert vars(found) == pytest.approx(vars(expected))
     assert found.gain == pytest.approx(gain.mean())
+
+
+def test_exact_twins_are_left_out_with_a_point_and_counted():
+    X, y = load("wine")
+    points = StandardScaler().fit_transform(X)[::3, :4]
+    once = leave_one_out(points, y[::3], np.eye(4))
+    twice = leave_one_out(np.tile(points, (2, 1)), np.tile(y[::3], 2), np.eye(4))
+    assert 0.0 < once.euclidean_error == twice.euclidean_error == twice.learned_error
+    assert (once.n_twins, twice.n_twins, twice.n) == (0, 120, 120)
+    assert "twin" not in str(once)
+    assert "(120 have exact twins, which are left out)" in str(twice)
+    one = leave_one_out(np.r_[points, points[:1]], np.r_[y[::3], y[:1]], np.eye(4))
+    assert one.n_twins == 2
+    assert leave_one_out(np.eye(2).repeat(3, axis=0), np.arange(6) // 3, np.eye(2)) is None
 
 
 def test_of_many_labeled_points_some_are_judged_by_all(monkeypatch):

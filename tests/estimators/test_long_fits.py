@@ -318,12 +318,15 @@ def test_options_reach_the_conic_solver_and_polish_closes_its_gap():
     assert polished.status_ is Status.CERTIFIED
 
 
+@pytest.mark.filterwarnings("ignore::seraph_cvx.pairs.data_warnings.ScaleWarning")
 def test_a_gap_that_is_all_rounding_is_no_failure_of_a_fit():
     """Raw breast cancer: features from 1e-3 to 4e3, a negligible trace weight."""
     X, y = load("breast_cancer")
     rows = np.random.default_rng(0).permutation(len(X))[:100]
     known = np.where(np.arange(100) < 20, y[rows], -1)
-    model = SERAPH(1.0, 1e-3, m_step_tol=1e-10).fit(X[rows], known)  # a warning would be an error
+    model = SERAPH(1.0, 1e-3, m_step_tol=1e-10).fit(
+        X[rows], known
+    )  # another warning would be an error
     assert model.status_ is Status.ROUNDING_LIMIT
     assert 1e-10 < model.certificate_.relative_gap < 1e-6
 

@@ -27,6 +27,7 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 from seraph_cvx import (
     SERAPH,
     SERAPHCV,
+    KernelSERAPH,
     LabeledKFold,
     LabeledOnly,
     NotCertified,
@@ -224,7 +225,9 @@ REFUSED = {
     "n_splits=1": lambda metric: LabeledKFold(1),
     "shuffle=True": lambda metric: LabeledKFold(2, random_state=0),
     "needs y": lambda metric: next(LabeledKFold(2).split(X)),
-    "SERAPH does not: end a pipeline with LabeledOnly": lambda m: known_accuracy(m, X, Y),
+    "SERAPH does not: end a pipeline with LabeledOnly": lambda m: known_accuracy(
+        KernelSERAPH(), X, Y
+    ),
     "KNeighborsClassifier has none": lambda metric: pair_auc(KNeighborsClassifier(), X, Y),
     r"\+1 \(similar\) or -1": lambda metric: pair_auc(metric, X[[[0, 1], [2, 3]]], [0, 1]),
     "compares similar with dis": lambda metric: pair_auc(metric, X[:4], [0, 0, 0, -1]),

@@ -121,6 +121,7 @@ SCALERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::seraph_cvx.pairs.data_warnings.ScaleWarning")
 @pytest.mark.parametrize("scaler", SCALERS, ids=str)
 def test_a_pipeline_comes_back_bit_for_bit(tmp_path, scaler):
     frame = FRAME * [1.0, 20.0, 3.0, 0.1] + 5.0

@@ -62,6 +62,7 @@ OWN_WARNINGS = (
     "The learned metric is zero",
     "all known points are of one class",
     'solver="fista" is FISTA alone',
+    "The scales of the features differ widely",
 )
 """Advice about the input, by the words it is known by."""
 

@@ -1,16 +1,25 @@
 """Evidence: values far out are found, told with row and column, and do not spoil a solution."""
 
-import numpy as np
-import pytest
+import re
 
-from seraph_cvx import MStepObjective, PairSet, Status, solve_m_step
-from seraph_cvx.datasets import load_sampling
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from seraph_cvx import SERAPH, SERAPHCV, KernelSERAPH, MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx.baselines import GDM
+from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.data_warnings import (
+    FarValueWarning,
+    ScaleWarning,
     clip_far_values,
     describe_far_values,
+    describe_scales,
     far_values,
     medians_and_spreads,
+    stray_values,
 )
 
 
@@ -58,6 +67,72 @@ def test_far_values_are_found_with_row_and_column():
     assert "(1 more like it)" in message
     assert "impute" in message
     assert describe_far_values(load_sampling("iris", seed=0).X) == ""
+
+
+@pytest.mark.parametrize("value", [999, 9999, 99999, 1e6, -999])
+@pytest.mark.parametrize("how_many", [1, 4, 20])
+def test_a_number_for_missing_values_is_found_each_time_and_nothing_else_is(value, how_many):
+    X = load("wine")[0][::2].copy()
+    rows = np.arange(how_many) * 4 + 1
+    X[rows, 4] = value
+    np.testing.assert_array_equal(stray_values(X), [(row, 4) for row in rows])
+    message = describe_far_values(X)
+    assert message.startswith(f"X[1, 4] is {value:.6g}, ")
+    assert (f"({how_many - 1} more like it)" in message) == (how_many > 1)
+
+
+def test_of_few_points_only_what_is_certain_is_told():
+    X = np.column_stack([[0.0, 1.0, 2.0, 1e4], [0.0, 1.0, 2.0, 1e9], np.arange(4.0) / 1e3])
+    assert stray_values(X).tolist() == [[3, 1]]
+    assert describe_scales(X[:, ::2]) == ""
+    assert describe_scales(np.tile(X[:3, ::2] * [1.0, 10.0], (4, 1))) == ""
+    assert "feature 0 varies 1,000 times" in describe_scales(np.tile(X[:3, ::2], (4, 1)))
+
+
+def test_a_fit_warns_of_such_a_number_by_the_name_of_its_column():
+    X = load("wine")[0][::2, 3:6].copy()
+    X[[1, 5], 1] = 9999
+    frame = pd.DataFrame(StandardScaler().fit_transform(X), columns=["alkalinity", "mg", "phenols"])
+    with pytest.warns(FarValueWarning, match=r"^X\[1, 'mg'\] is 6.* \(1 more like it\)"):
+        SERAPH(tol=1e-3).fit(frame, np.arange(len(X)) % 2)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits", "balance"])
+def test_clean_data_have_no_stray_values(name):
+    assert len(stray_values(load(name)[0])) == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gaps_of_a_heavy_tail_are_no_evidence(seed):
+    tails = np.exp(2.5 * np.random.default_rng(seed).normal(size=(200, 20)))
+    assert len(far_values(tails)) > 50
+    assert len(stray_values(tails)) == 0
+    tails[17, 3] = 1e9
+    assert stray_values(tails).tolist() == [[17, 3]]
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits", "balance"])
+def test_scales_differ_where_units_do_and_not_where_zeros_are_many(name):
+    X = load(name)[0]
+    assert bool(describe_scales(X)) == (name in ("wine", "breast_cancer"))
+    for scaler in (StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler()):
+        assert describe_scales(scaler.fit_transform(X)) == ""
+    rare = np.random.default_rng(0).integers(50, size=len(X))
+    assert describe_scales(np.c_[StandardScaler().fit_transform(X), np.eye(50)[rare]]) == ""
+    assert describe_scales(np.c_[X, np.full(len(X), 7.0)]) == describe_scales(X)  # constant
+
+
+@pytest.mark.parametrize("learner", [SERAPH(tol=1e-3), SERAPHCV(cv=2), KernelSERAPH(tol=1e-3)])
+def test_a_fit_warns_once_of_scales_that_differ(learner):
+    X, y = load("wine")
+    frame = pd.DataFrame(X[::4], columns=[f"f{k}" for k in range(13)])
+    with pytest.warns(ScaleWarning) as caught:
+        learner.fit(frame, y[::4])
+    (warning,) = caught
+    assert re.search(r"'f12' varies 2,\d{3} times as much as 'f7'", str(warning.message))
+    assert "StandardScaler" in str(warning.message)
+    assert warning.filename == __file__
+    GDM(ridge=0.0).fit(frame, y[::4])  # which does not follow the units
 
 
 def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import fields
 from functools import cache
@@ -154,7 +155,11 @@ def texts_of(artists):
 
 
 def legend_of(figure):
-    return texts_of(figure.legends[0].get_texts())
+    """The texts of its legend as they read, from left to right."""
+    (legend,) = figure.legends
+    texts, columns = texts_of(legend.get_texts()), legend._ncols
+    rows = itertools.zip_longest(*(part.tolist() for part in np.array_split(texts, columns)))
+    return [text for row in rows for text in row if text is not None]
 
 
 def places_of(ax):
@@ -726,6 +731,9 @@ def test_the_panels_of_a_fit_show_the_points_and_the_values_given(tmp_path):
     np.testing.assert_allclose(places_of(strip)[:, 0], 2.0 * X[order, 0])
     names = [ax.get_ylabel() for ax in fit_of("two scales").axes[2:]]
     assert names == ["J, what EM descends", "objective (7)"]
+    assert course.get_ylabel() == "value"
+    both = legend_of(fit_of("two scales").subfigs[1])
+    assert both == ["J, what EM descends", "objective (7), which may rise"]
 
 
 def test_classes_differ_by_marker_and_color_and_the_legend_counts_those_left_out():
@@ -741,4 +749,4 @@ def test_classes_differ_by_marker_and_color_and_the_legend_counts_those_left_out
     assert texts[0].endswith("ss 0")
     assert texts[-1].endswith("(+ 8 more)")
     strange = legend_of(fit_of("names of commands").subfigs[0])
-    assert strange == ["unlabeled", " _a", r"b\$x_{", r"\$\$"]
+    assert strange == [" _a", r"b\$x_{", r"\$\$", "unlabeled"]

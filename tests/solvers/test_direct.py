@@ -275,7 +275,7 @@ def test_failure_path_the_message_quotes_both_numbers_and_the_cure():
 
 def test_failure_path_the_learner_of_the_experiments_is_not_silent(monkeypatch):
     monkeypatch.setattr(learners, "minimize_directly", partial(minimize_directly, max_iter=1))
-    with pytest.warns(NotCertified, match="Stopped after 1 steps"):
+    with pytest.warns(NotCertified, match="Stopped after 1 step at"):
         learners.learn_directly(FLOWERS.data, KNOWN)
 
 

@@ -16,6 +16,7 @@ from seraph_cvx import (
     MStepObjective,
     NotCertified,
     PairSet,
+    Status,
     alternate,
     certify,
     solve_m_step,
@@ -229,6 +230,21 @@ def test_a_block_of_four_methods_is_solved_by_conic_solvers_and_certified():
     plain, _, _ = random_penalized("Ridge", 1)
     objective = plain.with_penalties([Bare()])
     assert solve_quietly(objective, "CLARABEL", tol=1e-9).relative_gap <= 1e-5
+
+
+def test_the_advice_on_an_answer_that_newton_cannot_polish_does_not_go_in_circles():
+    plain, _, _ = random_penalized("Ridge", 1)
+    objective, messages = plain.with_penalties([Bare()]), set()
+    for polish in (False, True):
+        with pytest.warns(NotCertified, match="newton cannot polish") as caught:
+            solution = solve_m_step(objective, "CLARABEL", tol=1e-15, polish=polish)
+        assert solution.status is Status.INACCURATE
+        messages |= {str(w.message) for w in caught if w.category is NotCertified}
+    (message,) = messages
+    assert "neither smooth (is_smooth) nor has it a proximal step (prox): give it one" in message
+    assert "polish=True" not in message
+    with pytest.warns(NotCertified, match="polish=True closes the gap"):
+        solve_m_step(plain, "SCS", tol=1e-15, max_iter=3)
 
 
 # The alternation

@@ -21,6 +21,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 
 from seraph_cvx import SERAPH, SERAPHCV, baselines, datasets
 from seraph_cvx.estimators.half_labeled import LabeledOnly
+from seraph_cvx.estimators.mahalanobis import MahalanobisTransformer
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import check_number
 
@@ -221,7 +222,7 @@ def _judge(model, draw):
     judged = draw.y == UNKNOWN
     points, truth = draw.X[judged], draw.truth[judged]
     measures: dict[str, float | None] = {}
-    if hasattr(model, "predict"):
+    if hasattr(model, "predict") and not isinstance(model, MahalanobisTransformer):
         predict = model.predict
     else:
         Z, near = _projected(model, points), _projected(model, draw.X[~judged])

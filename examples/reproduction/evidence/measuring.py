@@ -13,6 +13,7 @@ import numpy as np
 from seraph_cvx import NotCertified, PairSet
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.result_table import ResultTable
+from seraph_cvx.pairs.data_warnings import ScaleWarning
 
 Row = Mapping[str, Any]
 MeasuredRows = Iterator[Row]
@@ -90,6 +91,7 @@ def quiet() -> Iterator[None]:
     """A context without warnings of what the row says anyway."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)
+        warnings.simplefilter("ignore", ScaleWarning)  # raw features are measured on purpose
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
         yield
 

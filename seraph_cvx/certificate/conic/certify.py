@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from ...numerics.checks import counted
 from ...numerics.rounding import UNIT, down, up
 from .arithmetic import TINY, Array, Pair
 from .exact import is_proven_psd
@@ -268,7 +269,8 @@ def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
             )
     rows, variables = canonical.program.A.shape
     seconds = time.perf_counter() - began
-    steps.append(f"conic program of {variables} variables and {rows} rows, in {seconds:.2g} s")
+    sizes = f"{counted(variables, 'variable')} and {counted(rows, 'row')}"
+    steps.append(f"conic program of {sizes}, in {seconds:.2g} s")
     return canonical
 
 

@@ -7,6 +7,7 @@ atom without a rule here is named, and what contains it is not enclosed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,6 +64,24 @@ def between(ends: Sequence[Any], roundings: float = 2.0, size: Any = 0.0) -> Bal
     return Ball(np.asarray(mid), np.asarray(rad) * WIDER)
 
 
+WRITTEN = {
+    r"\[\[[^\]]*\](?:\s*(?:\[[^\]]*\]|\.\.\.))*\]": "[...]",
+    r", None(, False)?\)": ")",
+    r"quad_over_lin\((.*?), 1\.0\)": r"sum_squares(\1)",
+    r"\bP(norm|ower)(Approx)?\b": r"p\1",
+    r"\bGeoMean(Approx)?\b": "geo_mean",
+    r"\bQuadForm\b": "quad_form",
+    r"\bSum\b": "sum",
+    r"\bnormNuc\b": "norm_nuc",
+    r"\bPromote\((.*?), \([^)]*\)\)": r"\1",
+    r"\breshape\((\w+), \([^)]*\), [FC]\)": r"vec(\1)",
+}
+"""What CVXPY prints of an expression, as patterns, and what its user wrote instead."""
+
+LONGEST = 72
+"""The characters that a message shows of a constraint."""
+
+
 @dataclass(frozen=True)
 class PointReport:
     """Intervals for the objective and the violations at the user's point.
@@ -90,6 +109,17 @@ class PointReport:
         return "\n".join(lines)
 
 
+def as_written(text: str) -> str:
+    """CVXPY's text of a constraint, or the name of a class of it, as its user writes it, shortened.
+
+    Classes are named as the functions that make them, defaults are left out, matrices are cut.
+    """
+    for pattern, word in WRITTEN.items():
+        text = re.sub(pattern, word, text)
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
+
+
 def _in_words(value: Interval | str) -> str:
     return f"not enclosed: {value}" if isinstance(value, str) else "in [{!r}, {!r}]".format(*value)
 
@@ -99,7 +129,10 @@ def judge_point(problem: cp.Problem) -> PointReport | None:
     if any(variable.value is None for variable in problem.variables()):
         return None
     known: dict[int, Ball] = {}
-    judged = [(str(c), _judged(partial(violation, c, known))) for c in problem.constraints]
+    judged = [
+        (f"constraints[{k}]: {as_written(str(c))}", _judged(partial(violation, c, known)))
+        for k, c in enumerate(problem.constraints)
+    ]
     for variable in problem.variables():
         for kind, holds in ATTRIBUTES.items():
             if variable.attributes[kind]:
@@ -118,7 +151,7 @@ def _judged(work: Callable[[], Interval]) -> Interval | str:
         with np.errstate(all="ignore"):
             low, high = work()
     except (NotEnclosed, np.linalg.LinAlgError) as missing:
-        return str(missing)
+        return as_written(str(missing))
     return (low, high) if low <= high else "not finite"
 
 

@@ -139,6 +139,51 @@ def test_infeasible_and_unbounded_are_proven():
     assert certify_problem(cp.Problem(cp.Minimize(cp.square(x[0]) + x[1]))).unbounded
 
 
+def test_an_infeasible_problem_is_not_asked_to_be_solved_first():
+    x = cp.Variable(name="x")
+    for solver in (None, "CLARABEL", "SCS"):
+        problem = cp.Problem(cp.Minimize(x), [x >= 1, x <= 0])
+        if solver is not None:
+            problem.solve(solver=solver)  # its variables have no values then
+        certificate = certify_problem(problem)
+        assert certificate.infeasible
+        assert "no point is feasible" in certificate.claim
+        assert "solve()" not in str(certificate)
+    assert "conic program of 1 variable and 2 rows" in str(certificate)
+
+
+def test_constraints_are_named_as_they_were_written():
+    X, t, y = cp.Variable((3, 2), name="X"), cp.Variable(name="t"), cp.Variable(3, name="y")
+    A = np.random.default_rng(0).normal(size=(20, 3))
+    problem = cp.Problem(
+        cp.Minimize(t + cp.sum(y)),
+        [
+            cp.pnorm(X, 3) <= t,
+            cp.geo_mean(y) >= 1,
+            cp.power(t, 1.5) <= 7,
+            cp.sum_squares(A @ y) + cp.sum_squares(y) <= 500,
+            cp.sum(y) <= 9,
+            cp.pnorm(cp.reshape(X, (6,), order="F"), 3) <= t,
+            cp.norm(A @ y - A @ np.arange(3.0), 1) + cp.max(A @ y) + cp.sum(cp.exp(A @ y)) <= 1e9,
+        ],
+    )
+    problem.solve(solver="CLARABEL")
+    report = str(certify_problem(problem).point)
+    for line in (
+        "constraints[0]: pnorm(X, 3) <= t",
+        "not enclosed: geo_mean  of  constraints[1]: 1.0 <= geo_mean(y, (1/3, 1/3, 1/3))",
+        "constraints[2]: power(t, 1.5) <= 7.0",
+        "constraints[3]: sum_squares([...] @ y) + sum_squares(y) <= 500.0",
+        "constraints[4]: sum(y) <= 9.0",
+        "constraints[5]: pnorm(vec(X), 3) <= t",
+        "constraints[6]: norm1([...] @ y + -[",
+    ):
+        assert line in report, report
+    assert "Approx" not in report
+    assert len(report.splitlines()) == 8
+    assert max(map(len, report.splitlines())) < 160
+
+
 def test_a_tolerance_is_counted_in_both_bounds():
     x = cp.Variable(2)
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, x[0] - x[1] == 1])
