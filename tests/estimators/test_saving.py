@@ -222,6 +222,23 @@ def test_the_file_is_plain_numpy_and_json(fitted, path):
     expected = {"format": "seraph_cvx model", "format_version": 1, "class": "SERAPH"}
     assert header.items() >= expected.items()
     assert header["parameters"]["sharpness"] == 2.0
+    results = header["attributes"]  # without what earlier versions do not know
+    assert "projected_by" not in results["certificate_"]["certificate"]
+    assert "n_twins" not in results["leave_one_out_"]["leave_one_out"]
+
+
+def test_what_is_not_as_by_default_is_kept_in_a_result(tmp_path):
+    X = np.repeat(load_sampling("iris", n_points=30, n_labeled=12, seed=0).X, 2, axis=0)
+    model = SERAPH().fit(X, np.repeat(np.arange(30) % 3, 2))
+    model.table_ = {"texts": {"color": ["blue", "red"]}, "missing": ["9999"]}
+    again = through_a_file(model, tmp_path)
+    assert again.leave_one_out_ == model.leave_one_out_
+    assert again.leave_one_out_.n_twins == 60
+    assert again.table_ == model.table_
+    model.table_ = ["no dict"]
+    save_model(model, tmp_path / "model.npz")
+    with pytest.raises(ValueError, match="the table_ of this SERAPH is"):
+        load_model(tmp_path / "model.npz")
 
 
 GONE = object()

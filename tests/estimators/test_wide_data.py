@@ -58,6 +58,7 @@ KINDS = ("plain", "duplicates", "constant features")
 COSTLY = [("a conic solver", kind) for kind in KINDS[1:]]
 
 
+@pytest.mark.filterwarnings("ignore::seraph_cvx.pairs.data_warnings.ScaleWarning")  # one unit
 @pytest.mark.parametrize(
     ("setting", "kind"),
     [

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from seraph_cvx import SERAPH, KernelSERAPH, load_model
 from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import fit_report, report, style
+from seraph_cvx.plots.points import class_name
 from seraph_cvx.plots.report import MOST_MARKS, python_of
 
 pandas = pytest.importorskip("pandas")
@@ -193,6 +194,8 @@ def test_class_names_in_other_scripts_are_drawn_by_a_font_that_has_them_or_numbe
         page = words("".join(ElementTree.parse("r.html").getroot().itertext()))
         assert (f"in pictures, {key}." in page) == bool(key)
     assert style.fonts_for("𝒜") == []
+    assert class_name(1, ["cat", "犬"], 20) == "class 2"
+    assert class_name("犬", None, 20) == r"\u72ac"
     monkeypatch.undo()
     assert len(style.fonts_for("𝒜")) == 2  # a font that matplotlib brings has it
     assert len(style.fonts_for("dog, café")) == 1
