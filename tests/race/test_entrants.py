@@ -300,8 +300,10 @@ def test_the_guide_runs_as_it_is_printed(repository, tiny):
     assert all(line.split()[1] == "done" for line in lines[:4])
     gaps = [float(line.split()[-1]) for line in lines[:4]]
     assert max(gaps[:3]) < 1e-4 < gaps[3]
-    assert lines[4:] == ["my points"] * 2 + [
-        "newton CLARABEL/primal CLARABEL/dual trust-constr/factor"
+    assert lines[4:] == [
+        "1 of 1 1 of 1",
+        *["my points"] * 2,
+        "newton CLARABEL/primal CLARABEL/dual trust-constr/factor",
     ]
     (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
     done = run(*command.split())

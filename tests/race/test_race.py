@@ -195,7 +195,7 @@ def test_after_a_time_limit_the_tighter_tolerances_are_not_run():
             TINY, [*solvers, "newton"], [1e-5, 1e-2], time_limit=1.0, memory_limit=600 * MIB
         )
     assert [row["outcome"] for row in race.rows] == ["time limit", "not run", "done", "done"]
-    assert race.rows[1]["detail"] == "it came to its time limit at tol 0.01"
+    assert race.rows[1]["detail"] == f"it came to its time limit at tol 0.01 on {TINY}"
     assert race.summary().rows[0]["runs"] == 1
 
 

@@ -340,7 +340,7 @@ class WorkPrecisionDisplay(Display):
         n_panels = len(self.instances)
         columns = min(2, n_panels) if n_panels <= len(QUANTILES) else 4
         rows = math.ceil(n_panels / columns)
-        width = (6.2, SLIDE_WIDTH, 0.0, 1.6 * SLIDE_WIDTH)[columns - 1]
+        width = (8.4, SLIDE_WIDTH, 0.0, 1.6 * SLIDE_WIDTH)[columns - 1]
         panel = max(2.6, 0.9 + 0.0175 * self._label_size() * len(line_looks(self.rows)))
         title = "Seconds to a true gap, best of each solver's settings"
         n_missing = rows * columns - n_panels
