@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from seraph_cvx.display.result_table import ResultTable
+from seraph_cvx.race.attempt import TUNED_SUFFIX
 from seraph_cvx.race.race import read_race
 from seraph_cvx.race.race_table import Race, count_claims, label_of
 from seraph_cvx.race.solvers import kinds_of_entrants
@@ -41,7 +42,7 @@ def tiers(folder: Path) -> dict[str, Race]:
 
 def conic_solvers() -> set[str]:
     """The names of the solvers that get CVXPY's conic statement."""
-    return {entrant.solver.removesuffix("-tuned") for entrant in kinds_of_entrants()["conic"]}
+    return {entrant.solver.removesuffix(TUNED_SUFFIX) for entrant in kinds_of_entrants()["conic"]}
 
 
 def losses(races: dict[str, Race]) -> ResultTable:

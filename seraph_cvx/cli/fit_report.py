@@ -15,7 +15,7 @@ from ..estimators.evidence import describe_features, leave_one_out, nearest_labe
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
-from ..pairs.data_warnings import WORDS_FOR_UNKNOWN, first_twins, stray_values
+from ..pairs.data_warnings import UNKNOWN_LABELS, first_twins, stray_values
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
@@ -34,7 +34,7 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     counts = np.bincount(table.y[table.y != UNKNOWN], minlength=len(table.class_names))
     classes = dict(zip(table.class_names, counts.tolist(), strict=True))
     tell("data", name=name, table=table, classes=classes, pairs=pairs)
-    doubtful = [name for name in table.class_names if name.lower() in WORDS_FOR_UNKNOWN]
+    doubtful = [name for name in table.class_names if name.lower() in UNKNOWN_LABELS]
     if doubtful:
         alert(
             f"Note: {doubtful[0]!r} is read as a class. If it means that the class is not known, "

@@ -30,7 +30,7 @@ FEW_POINTS = 10
 MANY_SCALES = 100.0
 """Users are warned if a feature varies this many times as much as another."""
 
-WORDS_FOR_UNKNOWN = (
+UNKNOWN_LABELS = (
     *("", "?", "n/a", "na", "nan", "none", "null"),
     *("unknown", "unlabeled", "unlabelled"),
 )
@@ -172,7 +172,7 @@ def describe_labels(y: ArrayLike) -> str:
     if kind in "OUST":
         words = dict.fromkeys(label for label in labels.tolist() if isinstance(label, str))
         for label in words:
-            if label.strip().lower() in WORDS_FOR_UNKNOWN:
+            if label.strip().lower() in UNKNOWN_LABELS:
                 return (
                     f"y holds {label!r} {_times(labels == label)}, which counts as a class. Use "
                     "None or -1 for an unknown label."

@@ -33,18 +33,18 @@ def is_small(A: Any, P: Any) -> bool:
     return bool(A.shape[1] <= MOST_COLUMNS) and A.nnz + (0 if P is None else P.nnz) <= MOST_ENTRIES
 
 
-def inner(a: Iterable[float | Fraction], b: Iterable[Fraction]) -> Fraction:
+def inner_product(a: Iterable[float | Fraction], b: Iterable[Fraction]) -> Fraction:
     """The inner product of doubles or fractions and fractions."""
     pairs = zip(a, b, strict=True)
     return sum((Fraction(u) * v for u, v in pairs if u and v), Fraction(0))
 
 
-def times(matrix: Any, x: Sequence[Fraction]) -> list[Fraction]:
+def matrix_product(matrix: Any, x: Sequence[Fraction]) -> list[Fraction]:
     """The product of a sparse matrix of doubles and a vector of fractions."""
     rows = matrix.tocsr()
     ends = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
     data, columns = rows.data.tolist(), rows.indices.tolist()
-    return [inner(data[a:b], [x[j] for j in columns[a:b]]) for a, b in ends]
+    return [inner_product(data[a:b], [x[j] for j in columns[a:b]]) for a, b in ends]
 
 
 def solve_fractions(M: list[list[Fraction]], rhs: list[Fraction]) -> list[Fraction] | None:
@@ -67,7 +67,9 @@ def solve_fractions(M: list[list[Fraction]], rhs: list[Fraction]) -> list[Fracti
         last = head
     solution = [Fraction(0)] * n
     for k in range(n - 1, -1, -1):
-        solution[k] = (rows[k][n] - inner(rows[k][k + 1 : n], solution[k + 1 :])) / rows[k][k]
+        solution[k] = (rows[k][n] - inner_product(rows[k][k + 1 : n], solution[k + 1 :])) / rows[k][
+            k
+        ]
     return solution
 
 
@@ -105,7 +107,7 @@ def dependent_columns(E: Any, c: Array) -> Dependences | None:
         relation = _relation(D, j, support)
         if relation is None:
             continue
-        if Fraction(c[j]) != inner(c[support].tolist(), relation):
+        if Fraction(c[j]) != inner_product(c[support].tolist(), relation):
             line = [Fraction(0)] * n
             line[j] = Fraction(1)
             for i, k in zip(support.tolist(), relation, strict=True):
@@ -122,7 +124,7 @@ def _relation(D: Array, j: int, support: Array) -> list[Fraction] | None:
         return None
     k = _solve_on(D, touched, support, [Fraction(v) for v in D[:, j].tolist()])
     exact = k is not None and all(
-        inner(D[i, support].tolist(), k) == Fraction(D[i, j]) for i in touched
+        inner_product(D[i, support].tolist(), k) == Fraction(D[i, j]) for i in touched
     )
     return k if exact else None
 
@@ -158,13 +160,13 @@ def nearby_solution(
         basis = order[:rank]
         for j in basis:
             z[j] = Fraction(0)
-        rest = [value - known for value, known in zip(f, times(E, z), strict=True)]
+        rest = [value - known for value, known in zip(f, matrix_product(E, z), strict=True)]
         solved = _solve_on(D, used, basis, rest)
         if solved is None:
             return None
         for j, value in zip(basis.tolist(), solved, strict=True):
             z[j] = value
-    return z if times(E, z) == list(f) else None
+    return z if matrix_product(E, z) == list(f) else None
 
 
 def snapped(values: Array, bits: int) -> list[Fraction]:
@@ -195,7 +197,7 @@ def _is_inside(group: Blocks, k: int, block: list[Fraction], dual: bool) -> bool
     if group.kind == "nonnegative":
         return block[0] >= 0
     if group.kind == "second_order":
-        return block[0] >= 0 and block[0] ** 2 >= inner(block[1:], block[1:])
+        return block[0] >= 0 and block[0] ** 2 >= inner_product(block[1:], block[1:])
     if isinstance(group, Semidefinite):
         matrix = [[Fraction(0)] * group.side for _ in range(group.side)]
         for i, j, x in zip(group.i.tolist(), group.j.tolist(), block, strict=True):

@@ -28,7 +28,6 @@ import numpy as np
 import scipy
 
 from ...numerics.rounding import UNIT, at_least, at_most, down
-from . import exact
 from .arithmetic import (
     TINY,
     AccurateMatrix,
@@ -41,6 +40,17 @@ from .arithmetic import (
     two_sum,
 )
 from .cones import ConeProduct
+from .exact import (
+    SNAPS,
+    dependent_columns,
+    inner_product,
+    is_outside,
+    is_small,
+    matrix_product,
+    nearby_solution,
+    pair_of,
+    snapped,
+)
 from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
 from .program import Cone, ConicProgram
 from .solve import Start, solve
@@ -309,7 +319,7 @@ def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared |
     prover = DualProver(small, tolerance)
     if not prover.uniform.floor > 0.0:
         stacked = small.A if small.P is None else scipy.sparse.vstack([small.A, small.P])
-        found = exact.dependent_columns(scipy.sparse.csc_array(stacked), small.c)
+        found = dependent_columns(scipy.sparse.csc_array(stacked), small.c)
         if found is not None and found.line is not None:
             return "the objective falls along a line that no row sees"
         if found is not None:
@@ -331,8 +341,8 @@ def _from_start(
     found: DualProof | str = ""
     for depth in DEPTHS[: 1 if start.solver == "CLARABEL" else None]:
         depth *= max(1.0, float(np.abs(y).max(initial=0.0)))
-        inner = cones.pushed(y, depth, dual=True) if depth else y
-        found = prover.correct(inner, start.x[columns], mu)
+        inside = cones.pushed(y, depth, dual=True) if depth else y
+        found = prover.correct(inside, start.x[columns], mu)
         if not isinstance(found, str):
             h = None if found.h is None else found.h.spread(columns, len(program.c))
             return found._replace(y=found.y.spread(rows, len(program.b)), h=h)
@@ -377,30 +387,30 @@ def _exact_dual(
     program: ConicProgram, start: Start, alive: Array, tolerance: float
 ) -> DualProof | str:
     """Solve A'y + Ph + c = 0 in fractions, with y = 0 outside of the rows that are alive."""
-    if not exact.is_small(program.A, program.P):
+    if not is_small(program.A, program.P):
         return "too large for fractions"
     prover = DualProver(program, tolerance)
     E = scipy.sparse.csc_array(program.A.tocsr()[alive].T)
     near, zero = start.y[alive], set(prover.cones.zero.tolist())
     weights = np.abs(near) + 1e-9 * max(1.0, float(np.abs(near).max(initial=0.0)))
     best: DualProof | None = None
-    for bits in exact.SNAPS:
+    for bits in SNAPS:
         f, h, q = [-Fraction(v) for v in program.c.tolist()], None, Fraction(0)
         if program.P is not None:
-            h = exact.snapped(start.x, bits)
-            Ph = exact.times(program.P, h)
-            f, q = [a - b for a, b in zip(f, Ph, strict=True)], exact.inner(h, Ph)
-        found = exact.nearby_solution(E, f, near, weights, bits)
+            h = snapped(start.x, bits)
+            Ph = matrix_product(program.P, h)
+            f, q = [a - b for a, b in zip(f, Ph, strict=True)], inner_product(h, Ph)
+        found = nearby_solution(E, f, near, weights, bits)
         y = [Fraction(0)] * len(program.b)
         for i, value in zip(alive.tolist(), found or (), strict=bool(found)):
             y[i] = value
-        if found is None or exact.is_outside(prover.cones, y, dual=True):
+        if found is None or is_outside(prover.cones, y, dual=True):
             continue
         sizes = [abs(v) if i in zero else v for i, v in enumerate(y)]
-        value = -exact.inner(program.b.tolist(), y) - q / 2
-        value -= exact.inner(prover.allowance.tolist(), sizes)
+        value = -inner_product(program.b.tolist(), y) - q / 2
+        value -= inner_product(prover.allowance.tolist(), sizes)
         if best is None or down(value) > best.value:
-            best = DualProof(down(value), exact.pair_of(y), None if h is None else exact.pair_of(h))
+            best = DualProof(down(value), pair_of(y), None if h is None else pair_of(h))
     return best or "no exact solution near y is inside K*"
 
 

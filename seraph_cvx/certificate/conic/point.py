@@ -205,11 +205,11 @@ def eigenvalue_balls(matrix: Ball) -> Ball:
     M, n = 0.5 * matrix.mid + 0.5 * matrix.mid.T, len(matrix.mid)
     d, V = np.linalg.eigh(M)
     size = np.abs(V)
-    left = np.abs(M - (V * d) @ V.T) + gamma(n + 8) * ((size * np.abs(d)) @ size.T + np.abs(M))
-    turned = np.abs(V.T @ V - np.eye(n)) + gamma(n + 8) * (size.T @ size + 1.0)
-    left += matrix.rad + matrix.rad.T
-    norms = [max(float(B.sum(axis=0).max()), float(B.sum(axis=1).max())) for B in (left, turned)]
-    return Ball(d, (norms[0] + norms[1] * np.abs(d)) * WIDER + TINY)
+    residual = np.abs(M - (V * d) @ V.T) + matrix.rad + matrix.rad.T
+    residual += gamma(n + 8) * ((size * np.abs(d)) @ size.T + np.abs(M))
+    departure = np.abs(V.T @ V - np.eye(n)) + gamma(n + 8) * (size.T @ size + 1.0)
+    E, D = (max(float(B.sum(axis=i).max()) for i in (0, 1)) for B in (residual, departure))
+    return Ball(d, (E + D * np.abs(d)) * WIDER + TINY)
 
 
 def _singular_values(matrix: Ball) -> Ball:

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from . import exact
 from .arithmetic import Pair
 from .cones import ConeProduct
+from .exact import dependent_columns, inner_product, pair_of
 from .lower_bound import lower_bound
 from .program import Cone, ConicProgram
 from .solve import Start, solve
@@ -25,11 +25,11 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
     """The multipliers of a proof that no point is feasible, or None."""
     zero = ConeProduct(program.cones).zero
     A_z, b_z = scipy.sparse.csc_array(program.A.tocsr()[zero].T), program.b[zero]
-    relations = exact.dependent_columns(A_z, b_z)
+    relations = dependent_columns(A_z, b_z)
     if relations is not None and relations.line is not None:
         steps.append("infeasible: the equations contradict each other, exactly")
-        sign = -1 if exact.inner(b_z.tolist(), relations.line) > 0 else 1
-        return exact.pair_of([sign * v for v in relations.line]).spread(zero, len(program.b))
+        sign = -1 if inner_product(b_z.tolist(), relations.line) > 0 else 1
+        return pair_of([sign * v for v in relations.line]).spread(zero, len(program.b))
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     with np.errstate(all="ignore"):
         value = -float(program.b @ start.y)

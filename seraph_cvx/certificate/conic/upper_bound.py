@@ -22,9 +22,18 @@ import numpy as np
 import scipy
 
 from ...numerics.rounding import UNIT, at_most, up
-from . import exact
 from .arithmetic import TINY, AccurateMatrix, Array, Enclosure, Pair, dot, norm_above
 from .cones import ConeProduct
+from .exact import (
+    SNAPS,
+    dependent_columns,
+    inner_product,
+    is_outside,
+    is_small,
+    matrix_product,
+    nearby_solution,
+    pair_of,
+)
 from .gram import Scaled, inner_products, saddle_solver
 from .lower_bound import ANCHORS, DEAD, DEPTHS, climb, quadratic_above
 from .program import Cone, ConicProgram
@@ -164,7 +173,7 @@ def upper_bound(
     prover = PrimalProver(program, None, tolerance)
     if not tolerance and not prover.gram.floor > 0.0:
         A_z = program.A.tocsr()[prover.zero]
-        found = exact.dependent_columns(scipy.sparse.csc_array(A_z.T), program.b[prover.zero])
+        found = dependent_columns(scipy.sparse.csc_array(A_z.T), program.b[prover.zero])
         if found is not None and found.line is not None:
             steps.append("upper bound: none, the equations contradict each other")
             return None
@@ -209,7 +218,7 @@ def _anchored(prover: PrimalProver) -> PrimalProof | str:
 
 def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
     """Solve the equations, and the rows that are tight, in fractions."""
-    if not exact.is_small(program.A, program.P):
+    if not is_small(program.A, program.P):
         return "too large for fractions"
     cones = ConeProduct(program.cones)
     tight, active = list(cones.zero), list(cones.zero)
@@ -222,18 +231,18 @@ def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
     for rows in (active, tight, list(cones.zero)):
         E = scipy.sparse.csc_array(program.A.tocsr()[np.array(sorted(rows), dtype=np.int64)])
         f = [b[i] for i in sorted(rows)]
-        for bits in exact.SNAPS:
-            x = exact.nearby_solution(E, f, start.x, np.ones(len(program.c)), bits)
+        for bits in SNAPS:
+            x = nearby_solution(E, f, start.x, np.ones(len(program.c)), bits)
             if x is None:
                 continue
-            slack = [v - q for v, q in zip(b, exact.times(program.A, x), strict=True)]
-            if exact.is_outside(cones, slack, dual=False):
+            slack = [v - q for v, q in zip(b, matrix_product(program.A, x), strict=True)]
+            if is_outside(cones, slack, dual=False):
                 continue
-            value = exact.inner(program.c.tolist(), x)
+            value = inner_product(program.c.tolist(), x)
             if program.P is not None:
-                value += exact.inner(x, exact.times(program.P, x)) / 2
+                value += inner_product(x, matrix_product(program.P, x)) / 2
             if best is None or up(value) < best.value:
-                best = PrimalProof(up(value), exact.pair_of(x))
+                best = PrimalProof(up(value), pair_of(x))
         if best is not None:
             return best
     return "no exact solution near x is inside K"
