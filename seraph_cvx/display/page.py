@@ -18,6 +18,8 @@ from .mathml import to_mathml
 from .result_table import show
 from .symbols import in_symbols, prose
 
+TICK_CHARACTER = 8.2
+"""The pixels that a character of a tick's label takes at most, in the fonts of our pages."""
 COLORS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
 
 STYLE = """
@@ -126,15 +128,17 @@ def to_svg(chart: Chart) -> str:
     """Draw a chart as an ``<svg>`` element, without points that a logarithmic axis cannot show."""
     points = [_visible(curve, chart) for curve in chart.curves]
     x, y = np.concatenate(points).T
-    across, up = _Axis(x, chart.log_x, 64.0, 446.0), _Axis(y, chart.log_y, 252.0, 46.0)
+    up = _Axis(y, chart.log_y, 252.0, 46.0)
+    left = 30.0 + TICK_CHARACTER * max((len(label) for _, label in up.ticks), default=0)
+    across = _Axis(x, chart.log_x, left, 446.0)
     widths = [30.0 + 6.4 * len(curve.name) for curve in chart.curves]
-    left = max(4.0, (460.0 - sum(widths)) / 2.0)
+    start = max(4.0, (460.0 - sum(widths)) / 2.0)
     lines = [
         {
             "name": curve.name,
             "color": COLORS[k % len(COLORS)],
             "points": list(zip(across.at(found[:, 0]), up.at(found[:, 1]), strict=True)),
-            "legend": left + sum(widths[:k]),
+            "legend": start + sum(widths[:k]),
         }
         for k, (curve, found) in enumerate(zip(chart.curves, points, strict=True))
     ]

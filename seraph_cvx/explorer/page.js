@@ -75,6 +75,7 @@ function makeControl({ name, kind, label, options }) {
   const title = document.createElement("b");
   const text = document.createElement("output");
   const note = document.createElement("small");
+  const reason = document.createElement("span");
   const input = document.createElement(kind === "select" ? "select" : "input");
   title.textContent = label;
   note.id = `note-${name}`;
@@ -89,14 +90,15 @@ function makeControl({ name, kind, label, options }) {
     tell({ set: name, value });
   });
   box.className = kind;
+  note.append(document.createElement("span"), reason);
   box.append(title, text, input, note);
   bar.append(box);
-  return { box, text, note, input };
+  return { box, text, note: note.firstChild, reason, input };
 }
 
 function showControl(control, isHeard) {
   if (!controls.has(control.name)) controls.set(control.name, makeControl(control));
-  const { box, text, note, input } = controls.get(control.name);
+  const { box, text, note, reason, input } = controls.get(control.name);
   if (isHeard) {
     if (control.kind === "check") input.checked = control.value;
     else input.value = control.value;
@@ -104,7 +106,8 @@ function showControl(control, isHeard) {
   }
   input.disabled = Boolean(control.off);
   input.setAttribute("aria-valuetext", control.text);
-  note.textContent = control.off || control.note;
+  note.textContent = control.note; // out of sight where the control is off, but keeps its room
+  reason.textContent = control.off;
   box.classList.toggle("off", Boolean(control.off));
 }
 

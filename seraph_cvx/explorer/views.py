@@ -24,7 +24,7 @@ from ..display.symbols import prose
 from ..solvers.solution import MStepSolution
 from .alternation import SOLVERS, HalfStep, ask_solver, gaps_by_iteration
 from .pictures import draw_curves, draw_learned, draw_pairs, draw_plane, draw_regions, html
-from .scene import MOST_POINTS
+from .scene import DRAWN, MOST_POINTS
 from .state import CONTROLS, ExplorerState, link_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def controls_of(state: ExplorerState) -> list[dict[str, Any]]:
         if name == "weight_factor" and half_step is not None:
             text += f" → {half_step.objective.mu:.3g}"
         more = {"value": control.page_values[at], "text": text, "off": state.why_off(name)}
+        if name == "source" and state.settings.source == DRAWN:
+            more["note"] = "Your own points and labels: no true classes are known to judge by."
         controls.append({"name": name, **control._asdict(), **more})
     return controls
 

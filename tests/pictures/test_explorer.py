@@ -383,7 +383,7 @@ def test_controls_have_texts_and_values_and_undo_is_off_until_it_can():
 )
 def test_the_certificate_panel_shows_the_referees_numbers(position, verdict):
     state = state_on(FEW, ELABORATE, position)
-    shown = values_in(section(state, "certificate"))
+    shown = values_in(section(state, "status"))
     certificate = certify(state.half_step.objective, state.half_step.metric)
     bounds = certificate.primal_value, certificate.dual_value
     np.testing.assert_allclose([float(shown[k]) for k in ("primal", "dual")], bounds, rtol=1e-9)
@@ -564,7 +564,7 @@ def test_failure_nonsense_is_answered_in_words(case):
     if case == "full":
         assert scene.answer({"x": 5.0, "y": 5.0}) is scene
     if case == "no optimum":
-        assert values_in(section(state, "certificate"))["verdict"] == "no optimum exists"
+        assert values_in(section(state, "status"))["verdict"] == "no optimum exists"
         assert (state.forward().position, replace(state, position=5).half_step.number) == (0, 0)
         assert replace(state, position=5).adjusted(trace_weight=1.0).half_step.number == 5
 

@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 from evidence.passes import STARTS, processor_seconds
 from explorer_states import after
 
-from seraph_cvx.explorer.scene import DRAWN, SIDE
+from seraph_cvx.explorer.scene import DRAWN, SCENES, SIDE
 from seraph_cvx.explorer.state import CONTROLS, ExplorerState, link_of
 from seraph_cvx.explorer.views import TABS
 
@@ -266,6 +267,63 @@ def test_browser_nonsense_is_answered_in_words_and_a_solver_is_graded(open_page,
     assert shown(page, "answers").count(f"{value:.10g}"[:8]) == 2
     wait_for_count(page, "[data-value=gaps] svg", 1)
     nothing_went_wrong(page, address)
+
+
+@pytest.mark.parametrize("width", [1280, 800, 390])
+def test_browser_the_plane_stays_in_place_while_points_are_drawn(open_page, link, width):
+    page = open_page(link, width)
+    assert "100 points" in page.locator("#note-source").inner_text()
+    page.locator("select").first.select_option(DRAWN)
+    wait_for(page, "words", "There is no point")
+    assert "100 points" not in page.locator("#note-source").inner_text()
+    place = page.locator(".plane").bounding_box()
+    for n, (x, y) in enumerate(((50, 200), (60, 215), (300, 210), (310, 190)), 1):
+        click_plane(page, x, y)
+        wait_for_count(page, ".plane svg .unknown", 1)
+        for _ in range(2 if n > 2 else 1):
+            click_plane(page, x, y)
+        wait_for_count(page, ".plane svg .unknown", 0)
+        now = page.locator(".plane").bounding_box()  # its height changes: the text below
+        assert (now["x"], now["y"]) == pytest.approx((place["x"], place["y"]), abs=0.5), n
+    wait_for_count(page, ".plane svg .class1", 2)
+
+
+PICTURES = ("plane", "before", "after", "learned", "pairs")
+
+
+@pytest.mark.parametrize("width", [1920, 1280, 800])
+def test_browser_panels_of_a_row_are_in_line_and_none_stands_alone(open_page, link, width):
+    page = open_page(link, width)
+    agrees(page, ExplorerState().run())
+    panels = page.locator(".panels > section:not(.moves, .results, .link)").all()
+    rows = Counter(panel.bounding_box()["y"] for panel in panels)
+    assert min(rows.values()) > 1
+    tops = {
+        (
+            page.locator(f".{name}").bounding_box()["y"],
+            page.locator(f".{name} svg").bounding_box()["y"],
+        )
+        for name in PICTURES
+    }
+    assert len(tops) == len({row for row, _ in tops})  # one height of pictures in each row
+
+
+OVERLAPS = """() => [...document.querySelectorAll("svg")].filter((svg) => {
+  const title = svg.querySelector(".axis[transform]")?.getBoundingClientRect();
+  return title && [...svg.querySelectorAll(".tick.end")].some(
+    (tick) => tick.getBoundingClientRect().left < title.right);
+}).map((svg) => svg.getAttribute("aria-label"))"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_browser_axis_titles_are_beside_the_labels_of_ticks(open_page, link, width):
+    page = open_page(link, width)
+    for source in SCENES[:-1]:
+        page.locator("select").first.select_option(source)
+        for move in ("Run to the end", "Reset"):
+            page.get_by_role("button", name=move).click()
+            wait_for(page, "position", "half-step 0" if move == "Reset" else "M-step")
+            assert page.evaluate(OVERLAPS) == [], source
 
 
 def test_browser_nothing_sticks_out_in_any_tab_width_or_scheme(open_page, link, tmp_path):
