@@ -11,15 +11,9 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
-from ..pairs.data_warnings import first_twins
 from ..pairs.labeled_pairs import ClassLabels
+from .neighbors import Neighborhood
 from .settings import mean_squared_correlation, standardized_columns, weight_of_correlation
-
-MOST_JUDGED = 2_000
-"""The number of labeled points that are judged at most; of more, so many evenly spaced ones."""
-
-ROWS_AT_ONCE = 256
-"""The number of points whose distances to all others are held at a time."""
 
 HEAVY_TAIL = 30.0
 """An excess kurtosis above this is a heavy tail: a few values are most of the variance."""
@@ -102,28 +96,14 @@ def leave_one_out(points: FloatArray, codes: IntArray, L: FloatArray) -> LeaveOn
     Exact twins of a point are left out with it. None where there is nothing to judge: fewer than
     two classes, or no two different points of one.
     """
-    groups = first_twins(points)
-    sizes = np.bincount(codes[np.unique(groups)], minlength=1)
+    judged = Neighborhood.of_classes(points, codes)
+    sizes = np.bincount(codes[np.unique(judged.groups)], minlength=1)
     if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
         return None
-    rows = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_JUDGED)).astype(np.int64))
-    learned, euclidean = (_misses(Z, codes, rows, groups) for Z in (points @ L.T, points))
-    standard_error = float(np.std(learned - euclidean)) / math.sqrt(len(rows))
-    n_twins = int(np.sum(np.bincount(groups)[groups[rows]] > 1))
+    learned, euclidean = judged.margins(L) < 0.0, judged.margins() < 0.0
+    n, gain = len(judged.rows), np.subtract(learned, euclidean, dtype=np.float64)
     errors = float(learned.mean()), float(euclidean.mean())
-    return LeaveOneOut(len(rows), *errors, standard_error, n_twins)
-
-
-def _misses(points: FloatArray, codes: IntArray, rows: IntArray, groups: IntArray) -> FloatArray:
-    """1 where the nearest point of another group than a row's is not of its class, else 0."""
-    Z = points - points.mean(axis=0)
-    squares = np.sum(np.square(Z), axis=1)
-    nearest = []
-    for chunk in np.array_split(rows, -(-len(rows) // ROWS_AT_ONCE)):
-        distances = squares - 2.0 * Z[chunk] @ Z.T  # but for what a row has in common
-        distances[groups[chunk, None] == groups] = np.inf
-        nearest.append(np.argmin(distances, axis=1))
-    return np.asarray(codes[np.concatenate(nearest)] != codes[rows], dtype=np.float64)
+    return LeaveOneOut(n, *errors, float(np.std(gain)) / math.sqrt(n), judged.n_twins)
 
 
 def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:

@@ -22,6 +22,7 @@ from ..numerics.arrays import Array, to_device_of
 from ..numerics.checks import FloatArray, IntArray, check_number
 from ..numerics.psd_cone import factor, shrink, symmetrize
 from ..pairs.pair_set import PairSet
+from .neighbors import Neighborhood
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
@@ -108,7 +109,9 @@ class Setting(NamedTuple):
     ) -> FloatArray | Factor:
         """Mix the metric A of a fit from M-step `first` with B: (1 - alpha) A + alpha c B.
 
-        An A given by its factor lies in the span of the points, and so do B and the mixture.
+        With a share of "auto" the mixture is itself mixed with the Euclidean metric where labels
+        do not support it, see :class:`~seraph_cvx.estimators.neighbors.Neighborhood`. An A given
+        by its factor lies in the span of the points, and so do B and the mixture.
         """
         if self.reference not in REFERENCES:
             raise ValueError(
@@ -143,6 +146,9 @@ class Setting(NamedTuple):
             if span is None and not np.any(A - np.diag(np.diag(A))):
                 B = np.diag(np.diag(B))  # weights of the features stay such
         mixed = shrink(A, share, moment, toward=B)
+        if self.identity_share == "auto":
+            L = factor(mixed) if span is None else factor(mixed) @ span.T
+            mixed = shrink(mixed, Neighborhood.of_pairs(pairs).euclidean_share(L), moment)
         if np.array_equal(mixed, A):
             return found
         return mixed if span is None else Factor(span @ factor(mixed).T)

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from seraph_cvx import SERAPH, SERAPHCV
+from seraph_cvx import SERAPH, SERAPHCV, PairSet
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.estimators import evidence
+from seraph_cvx.estimators import neighbors
 from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
+from seraph_cvx.estimators.neighbors import Neighborhood
 from seraph_cvx.estimators.seraph_cv import best_candidate
+from seraph_cvx.estimators.settings import doubt_about_labels
+from seraph_cvx.numerics.psd_cone import factor
 from seraph_cvx.paper import squared_distances
 
 SAMPLING = load_sampling("wine", n_points=60, n_labeled=15, seed=0)
@@ -45,10 +48,82 @@ def test_exact_twins_are_left_out_with_a_point_and_counted():
 
 
 def test_of_many_labeled_points_some_are_judged_by_all(monkeypatch):
-    monkeypatch.setattr(evidence, "MOST_JUDGED", 7)
+    monkeypatch.setattr(neighbors, "MOST_JUDGED", 7)
     X = np.column_stack([np.arange(40.0) % 2, np.random.default_rng(0).normal(size=40)])
     found = leave_one_out(X, np.arange(40) % 2, np.diag([1.0, 0.0]))
     assert (found.n, found.learned_error) == (7, 0.0)
+
+
+def margins_by_hand(points, is_similar, A):
+    """Of each point by loops, with its exact twins left out."""
+    found = []
+    for i, x in enumerate(points):
+        near = {True: np.inf, False: np.inf}
+        for j, z in enumerate(points):
+            if is_similar[i][j] is not None and np.any(x != z):
+                kind = bool(is_similar[i][j])
+                near[kind] = min(near[kind], np.sqrt((x - z) @ A @ (x - z)))
+        a, b = near[True], near[False]
+        found.append(-1.0 if a == np.inf else 1.0 if b == np.inf else (b - a) / max(a, b))
+    return np.array(found)
+
+
+def support_by_hand(points, is_similar, A):
+    euclidean = margins_by_hand(points, is_similar, np.eye(len(A)))
+    gains = (margins_by_hand(points, is_similar, A) - euclidean)[np.abs(euclidean) < 1.0]
+    return np.mean(gains) / (np.std(gains, ddof=1) / np.sqrt(len(gains)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_support_is_counted_by_hand_for_classes_and_for_constraints(seed):
+    rng = np.random.default_rng(seed)
+    points, codes = rng.normal(size=(14, 3)), rng.integers(0, 3, 14)
+    points[9] = points[2]
+    root = rng.normal(size=(2, 3))
+    similar = [[bool(a == b) for b in codes] for a in codes]
+    found = Neighborhood.of_classes(points, codes).support(root)
+    assert found == pytest.approx(support_by_hand(points, similar, root.T @ root))
+    listed = np.array([(i, j) for i in range(12) for j in range(i + 1, 12) if rng.random() < 0.5])
+    is_near = codes[listed[:, 0]] == codes[listed[:, 1]]
+    pairs = PairSet.from_constraints(points, listed[is_near], listed[~is_near])
+    known = [[None] * 12 for _ in range(12)]
+    for i, j in listed:
+        known[i][j] = known[j][i] = bool(codes[i] == codes[j])
+    found = Neighborhood.of_pairs(pairs).support(root)
+    assert found == pytest.approx(support_by_hand(points[:12], known, root.T @ root))
+
+
+def test_the_euclidean_share_follows_the_support():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 30)
+    points = rng.normal(size=(60, 4)) + 4.0 * codes[:, None] * np.eye(4)[0]
+    judged = Neighborhood.of_classes(points, codes)
+    along, across = np.eye(4)[:1], np.diag([0.01, 1.0, 1.0, 1.0])
+    assert judged.support(along) > 3.0
+    assert judged.euclidean_share(along) == 0.0
+    assert judged.euclidean_share(across) == 1.0  # clearly worse than Euclid: nothing of it stays
+    assert judged.euclidean_share(np.eye(4)) == pytest.approx(0.3)  # nothing to choose between them
+    single = Neighborhood.of_classes(np.eye(3), np.arange(3))  # nothing to judge by
+    assert (single.support(np.eye(3)), single.euclidean_share(np.eye(3))) == (
+        0.0,
+        pytest.approx(0.3),
+    )
+
+
+def test_a_metric_that_labels_do_not_support_is_mixed_with_the_euclidean_one():
+    """Labels at random, few enough features that they cannot be fitted: the metric is noise."""
+    rng = np.random.default_rng(1)
+    noise, y = rng.normal(size=(60, 3)), np.where(np.arange(60) < 12, np.arange(60) % 2, -1)
+    model = SERAPH().fit(noise, y)
+    objective = SERAPH()._chosen_setting.first_m_step(PairSet.from_labels(noise, y))
+    share = doubt_about_labels(objective, model.m_step_metric_)
+    mixed = SERAPH(identity_share=share).fit(noise, y).metric_
+    judged = Neighborhood.of_classes(noise[:12], y[:12])
+    rest = judged.euclidean_share(factor(mixed))
+    assert rest > 0.05
+    C = np.cov(noise.T)
+    expected = (1 - rest) * mixed + rest * np.vdot(mixed, C) / np.trace(C) * np.eye(3)
+    np.testing.assert_allclose(model.metric_, expected, atol=1e-6 * np.max(expected))
 
 
 def test_nothing_is_judged_without_two_classes_and_two_points_of_one():

@@ -34,11 +34,12 @@ def wide_data(n=24, m=60, seed=0, kind="plain"):
 
 
 def in_the_span(X):
-    """The points in as many coordinates as they span dimensions: the same distances."""
+    """The points in as many coordinates as they span dimensions: the same distances and twins."""
     centered = X - X.mean(axis=0)
     U, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     kept = sizes > 1e-12 * sizes[0]
-    return U[:, kept] * sizes[kept]
+    _, first, number = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return (U[:, kept] * sizes[kept])[first[number]]
 
 
 def distances(Z):

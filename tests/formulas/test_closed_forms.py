@@ -95,7 +95,8 @@ def test_closed_form_one_pair(solver, is_similar, trace_weight, X):
     assert objective.critical_trace_weight == pytest.approx(pulled)
     is_zero = is_similar or length <= trace_weight
     t = 0.0 if is_zero else max(0.0, math.log(length / trace_weight - 1.0) + eta) / length
-    solution = solve_m_step(objective, solver, tol=1e-12)
+    far_apart = np.max(np.abs(X)) > 1e3  # rounding alone is 1e-12 there, on some machines
+    solution = solve_m_step(objective, solver, tol=1e-10 if far_apart else 1e-12)
     assert solution.status is Status.CERTIFIED
     near = 1e-12 if is_similar else 1e-5 * max(1.0, t)
     assert solution.metric == pytest.approx(t * np.outer(v, v) / length, abs=near)

@@ -16,7 +16,9 @@ import numpy as np
 from joblib import delayed
 from scipy.spatial.distance import pdist
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
 from seraph_cvx import SERAPH, SERAPHCV, baselines, datasets
@@ -154,6 +156,10 @@ def _shrunk_lda():
     return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
 
 
+def _logistic():
+    return LogisticRegression(max_iter=1000)
+
+
 CONTESTANTS: dict[str, Contestant] = {
     DEFAULT: Contestant("SERAPH", SERAPH),
     "seraph-hyper": Contestant("SERAPH hyper", partial(SERAPH, setting="hyper")),
@@ -162,6 +168,12 @@ CONTESTANTS: dict[str, Contestant] = {
         name.lower(): Contestant(name, partial(getattr(baselines, name), **CHOICES.get(name, {})))
         for name in ("Euclidean", "ITML", "NCA", "MFDA", "LMNN", "GDM", "LDM")
     },
+    "logistic": Contestant("logistic regression", lambda: LabeledOnly(_logistic()), False),
+    "seraph-logistic": Contestant(
+        "SERAPH + logistic regression",
+        lambda: make_pipeline(SERAPH(), LabeledOnly(_logistic())),
+        False,
+    ),
     "lda": Contestant("shrunk LDA", lambda: LabeledOnly(_shrunk_lda()), False),
     "self-training": Contestant(
         "self-training", lambda: SelfTrainingClassifier(_shrunk_lda()), False
@@ -169,10 +181,11 @@ CONTESTANTS: dict[str, Contestant] = {
     "spreading": Contestant("label spreading", partial(LabelSpreading, kernel="knn"), False),
     "propagation": Contestant("label propagation", partial(LabelPropagation, kernel="knn"), False),
 }
-"""SERAPH in three ways, the rivals of Section 5, and four classifiers of scikit-learn.
+"""SERAPH in three ways, the rivals of Section 5, classifiers, and SERAPH before one of these.
 
-LDA with shrinkage is fitted to the labeled points; label spreading and propagation are on the graph
-of seven neighbors: their default, a Gaussian kernel of gamma = 20, joins hardly any two points.
+Logistic regression and LDA with shrinkage are fitted to the labeled points; label spreading and
+propagation are on the graph of seven neighbors: their default, a Gaussian kernel of gamma = 20,
+joins hardly any two points.
 """
 
 
