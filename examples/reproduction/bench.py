@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from evidence import fit_passes, m_steps, passes
+from evidence import fit_passes, m_steps, many_points, passes
 from evidence.files import program, split_numbers
 from evidence.measuring import MeasuredRows, Report
 
@@ -50,6 +50,7 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "fit-passes": [fit_passes.bench_fit_passes],
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
+    "many-points": [many_points.bench_many_points],
     "startup": [passes.bench_startup],
     "conic-speed": [_later("conic_speed", "bench_conic_speed")],
     "conic-soundness": [_later("conic_soundness", "bench_soundness")],
@@ -80,12 +81,12 @@ def bench(
         "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
         "what fits are made of, on this machine or a GPU, and how much of their time that is. "
         "fit-passes: how many passes a fit takes, on six kinds of data. "
-        "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
-        "all pairs of a fit to a few of them. startup: an import, --help and the explorer, in "
-        "imports of NumPy. conic-speed: certificates of nine problems, against Clarabel's own "
-        "time. conic-soundness: 5,000 conic programs whose optimum is known, "
-        "certified, and what of it is false. cvxpy-suite: the problems that CVXPY's own tests "
-        "solve, certified.",
+        "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over all "
+        "pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten sets "
+        "of thousands of points. startup: an import, --help and the explorer, in imports of "
+        "NumPy. conic-speed: certificates of nine problems, against Clarabel's own time. "
+        "conic-soundness: 5,000 conic programs whose optimum is known, certified, and what of it "
+        "is false. cvxpy-suite: the problems that CVXPY's own tests solve, certified.",
     ),
     time_limit: float = typer.Option(
         600.0, min=1.0, help="Seconds after which a conic run is stopped."

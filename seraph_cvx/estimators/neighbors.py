@@ -19,10 +19,13 @@ MOST_JUDGED = 2_000
 ROWS_AT_ONCE = 256
 """The number of points whose distances to all others are held at a time."""
 
-ENOUGH_SUPPORT = 3.0
+LARGEST_MARGIN = 5.0
+"""Margins are cut here: distances that differ by a factor of 148."""
+
+ENOUGH_SUPPORT = 2.0
 """The support of a metric, in standard errors, from which on nothing is mixed in."""
 
-SHARE_PER_ERROR = 0.1
+SHARE_PER_ERROR = 0.15
 """The share of the Euclidean metric for each standard error of support that is missing."""
 
 
@@ -69,9 +72,9 @@ class Neighborhood:
     def margins(self, L: FloatArray | None = None) -> FloatArray:
         """How much nearer similar points are than dissimilar ones, by L'L; by default Euclid's.
 
-        (b - a)/max(a, b), in [-1, 1], for the distances a and b to the nearest similar and to the
-        nearest dissimilar point. Exact twins of a point are left out with it. It is negative where
-        the nearer one is dissimilar, -1 where there is no similar one and 1 where all others are.
+        ln(b/a) for the distances a and b to the nearest similar and to the nearest dissimilar
+        point, cut at +-5. Exact twins of a point are left out with it. It is negative where the
+        nearer one is dissimilar, -5 where there is no similar one and 5 where all others are.
         """
         Z = self.points if L is None else self.points @ L.T
         Z = Z - Z.mean(axis=0)
@@ -85,8 +88,9 @@ class Neighborhood:
                 np.sqrt(np.min(distances, axis=1, where=known == kind, initial=np.inf))
                 for kind in (1, -1)
             )
-            ratio = np.divide(np.minimum(a, b), np.maximum(a, b), out=np.ones(len(a)), where=a != b)
-            found.append(np.where(a <= b, 1.0 - ratio, ratio - 1.0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logarithms = np.where(a == b, 0.0, np.log(b) - np.log(a))
+            found.append(np.clip(logarithms, -LARGEST_MARGIN, LARGEST_MARGIN))
         return np.concatenate(found)
 
     def support(self, L: FloatArray) -> float:
@@ -94,8 +98,10 @@ class Neighborhood:
 
         0 where there is nothing to judge by: fewer than two points that have both kinds of others.
         """
+        if len(self.points) < 2:
+            return 0.0
         learned, euclidean = self.margins(L), self.margins()
-        gains = (learned - euclidean)[np.abs(euclidean) < 1.0]
+        gains = (learned - euclidean)[np.abs(euclidean) < LARGEST_MARGIN]
         if len(gains) < 2:
             return 0.0
         error = float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
@@ -104,6 +110,6 @@ class Neighborhood:
     def euclidean_share(self, L: FloatArray) -> float:
         """The share of the Euclidean metric to be mixed with L'L, where labels do not support that.
 
-        A tenth for each standard error of :meth:`support` that is missing to three, at most 1.
+        0.15 for each standard error of :meth:`support` that is missing to two, at most 1.
         """
         return float(np.clip(SHARE_PER_ERROR * (ENOUGH_SUPPORT - self.support(L)), 0.0, 1.0))

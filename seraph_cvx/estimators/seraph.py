@@ -93,8 +93,8 @@ class SERAPH(BaseSERAPH):
         about. "auto" is one less Youden's index of A on the labeled pairs: the mean of p(-1) over
         the similar ones plus that of p(+1) over the dissimilar ones, by (8) and at most 1.
         Where the labels do not support the mixture, it is mixed with the Euclidean metric in turn:
-        a tenth for each standard error that its support is below three. The support is the mean
-        gain, in standard errors, of the margins (b - a)/max(a, b) of labeled points, a and b the
+        a share of 0.15 for each standard error that its support is below two. The support is the
+        mean gain, in standard errors, of the margins ln(b/a) of labeled points, a and b the
         distances to the nearest similar and to the nearest dissimilar one. The certificate is of
         A itself, `m_step_metric_`; where `metric_` has to satisfy the constraints among `penalties`
         too, set the share to 0. A diagonal A stays diagonal.
