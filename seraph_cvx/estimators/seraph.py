@@ -108,7 +108,8 @@ class SERAPH(BaseSERAPH):
         k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
         unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
         metric found this way, and `sampling_` reports the sampling error. With algorithm="direct"
-        there is no certificate of either kind.
+        there is no certificate of either kind. To save time rather than for a certificate over all
+        pairs, fit to the labeled points and 1,000 of the others: as good on ten data sets.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
         units of the spread inside the classes, ((1 - g) W + g S)^-1, S the second moment of the

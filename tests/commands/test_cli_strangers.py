@@ -317,7 +317,10 @@ def test_reading_takes_the_memory_of_the_numbers_alone(folder):
 
 def test_long_work_is_announced_before_it_begins(table, monkeypatch):
     monkeypatch.setattr(forecast, "LONG", 0.0)
-    for options, cure in (("", "--unlabeled-pairs 1000000"), ("--unlabeled-weight 0", "fewer")):
+    for options, cure in (
+        ("", "a table of the labeled rows and 1,000"),
+        ("--unlabeled-weight 0", "fewer"),
+    ):
         result = run(f"{FIT} --force {options}")
         said = rf"6 points with 2 features take about \d+ seconds.* Faster: {cure}"
         assert re.search(said, words(result.stderr))
