@@ -168,8 +168,8 @@ def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObje
 def _from_arrays(path: Path) -> MStepObjective:
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+            arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, TypeError) as error:
         raise TableError(f"{path} is not a file of np.savez(..., X=X, y=y): {error}.") from error
     missing = [name for name in ("X", "y") if name not in arrays]
     if missing:
@@ -177,12 +177,15 @@ def _from_arrays(path: Path) -> MStepObjective:
             f"{path} has no array {missing[0]!r}, only {', '.join(sorted(arrays)) or 'nothing'}: "
             "write it with np.savez(path, X=points, y=labels)."
         )
-    weights = {
-        name: arrays[name].item() for name in ("trace_weight", "unlabeled_weight") if name in arrays
-    }
+    weights: dict[str, Any] = {}
+    for name in arrays.keys() & {"trace_weight", "unlabeled_weight"}:
+        weight = arrays[name]
+        if weight.size != 1 or weight.dtype.kind not in "biuf":
+            raise TableError(f"{path}: its {name} is {weight.tolist()!r:.60}, not a number.")
+        weights[name] = weight.item()
     try:
         return MStepObjective(PairSet.from_labels(arrays["X"], arrays["y"]), **weights)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise TableError(f"{path}: {error}") from error
 
 

@@ -7,8 +7,13 @@ import os
 import secrets
 import signal
 import socket
+import tempfile
 import threading
 import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from html import escape
+from pathlib import Path
 
 from ..explorer.guard import TOKEN
 from .main import DEBUG, app, option
@@ -51,9 +56,26 @@ def _explore(port: int | None, opens_browser: bool, scene: str | None) -> None:
     with _listen(port) as listener:
         link = f"http://{HOST}:{listener.getsockname()[1]}/?{TOKEN}={token}{end}"
         say(f"The explorer is starting; press Ctrl-C to stop it. Your personal link:\n{link}")
-        if opens_browser:
-            threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
-        _serve(listener, token)
+        with _redirect(link) if opens_browser else nullcontext("") as page:
+            if page:
+                threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+            stop = _serve(listener, token)
+    stop()
+
+
+@contextmanager
+def _redirect(link: str) -> Iterator[str]:
+    """The address of a file that leads to the link, for this user's eyes only.
+
+    A browser's command line is seen by every user of the machine, and the link holds the token.
+    """
+    handle, path = tempfile.mkstemp(".html", "seraph-cvx-explore-")  # of mode 0600
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(f'<meta http-equiv="refresh" content="0;url={escape(link)}">\n')
+    try:
+        yield Path(path).as_uri()
+    finally:
+        Path(path).unlink(missing_ok=True)
 
 
 def _checked(scene: str) -> str:
@@ -78,8 +100,8 @@ def _listen(port: int | None) -> socket.socket:
     raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another with --port.")
 
 
-def _serve(listener: socket.socket, token: str) -> None:
-    """Run the server until Ctrl-C or SIGTERM, neither of which is a failure."""
+def _serve(listener: socket.socket, token: str) -> Callable[[], None]:
+    """Run the server until Ctrl-C or SIGTERM, neither a failure; returns what ends the process."""
     from ..explorer import server
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -90,4 +112,4 @@ def _serve(listener: socket.socket, token: str) -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
     say("The explorer has stopped.")
-    server.leave()
+    return server.leave

@@ -108,6 +108,7 @@ def check_output(
             path.suffix not in endings
         ),
         f"There is no folder {path.parent} to write {path.name} into.": not path.parent.is_dir(),
+        f"{path} is a link that leads to itself: remove it.": _leads_to_itself(path),
         f"{path} is a folder: give the name of a file.": path.is_dir(),
         f"{path} is a device or a pipe: give the name of a file.": exists and not path.is_file(),
         f"{path} is the table itself: use another name.": is_source,
@@ -119,12 +120,20 @@ def check_output(
         if is_present:
             raise TableError(problem)
     try:
-        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+        tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
     except OSError as error:
         raise TableError(
             f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
             f"folder for {path.name}."
         ) from None
+
+
+def _leads_to_itself(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
@@ -293,7 +302,8 @@ def open_text(path: Path, reading: Reading) -> TableText:
 
 
 def _best_delimiter(header: str) -> str:
-    return max(DELIMITERS, key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
+    beginning = [header[: csv.field_size_limit()]]  # by a wrong delimiter all of it is one cell
+    return max(DELIMITERS, key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
 
 
 def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
@@ -312,9 +322,12 @@ def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
             elif len(cells) > 1 or cells[0].strip():
                 raise _wrong_length(path, number, len(cells), n_columns, reading)
     except csv.Error as error:
+        problem = f"cannot be read ({error})"
+        if "field limit" in str(error):
+            problem = f"has a cell of more than {csv.field_size_limit():,} characters: shorten it"
         raise TableError(
-            f"Row {number + 1} of {path} cannot be read ({error}): a cell that begins with a "
-            'double quote (") ends with one, and any inside is doubled.'
+            f'Row {number + 1} of {path} {problem}. A cell that begins with a double quote (") '
+            "ends with one, and any inside is doubled."
         ) from None
 
 

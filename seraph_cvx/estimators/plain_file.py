@@ -25,6 +25,7 @@ from ..certificate import Certificate
 from ..certificate.sampling import SamplingReport
 from ..fit.alternation import Iteration
 from ..penalties.penalty import Penalty
+from ..processes.array_file import parse_arrays
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
 from .evidence import LeaveOneOut
@@ -76,31 +77,16 @@ def write_plain_file(path: str | os.PathLike[str], header: dict[str, Any], array
 def parse_plain_file(content: bytes) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a file that `write_plain_file` wrote."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = archive.infolist()
-        declared = sum(max(entry.file_size, entry.compress_size) for entry in entries)
-        if declared > len(content):
-            refuse(
-                f"its entries declare {declared} bytes, more than the {len(content)} of the whole "
-                "file: it is compressed, which models are not, made to exhaust memory, or damaged"
-            )
         if "header.npy" not in archive.namelist():
             refuse(
                 "it has no header, so it is no model; the matrix that an earlier `seraph-cvx fit` "
                 "wrote is read by numpy.load"
             )
-        arrays = {e.filename.removesuffix(".npy"): _numbers(archive.read(e)) for e in entries}
+    arrays = parse_arrays(content, NUMBERS)
     header = json.loads(arrays.pop("header").tobytes().decode())
     if not isinstance(header, dict):
         refuse("its header is no JSON object, so it is no model")
     return header, arrays
-
-
-def _numbers(entry: bytes) -> NDArray[Any]:
-    """The array of an .npy entry, which holds numbers alone."""
-    array = np.lib.format.read_array(io.BytesIO(entry), allow_pickle=False)
-    if array.dtype.kind not in NUMBERS:
-        refuse(f"it holds an array of {array.dtype}, where only plain numbers are read")
-    return np.asarray(array)
 
 
 def pack(value: Any, name: str, arrays: Arrays) -> Any:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
 from ..numerics.psd_cone import check_metric
+from ..processes.array_file import read_regular_file
 from ..solvers.solution import Status
 from .plain_file import (
     Arrays,
@@ -80,9 +80,10 @@ TYPES: dict[str, Any] = {
     "history_": list,
     "certificate_": Certificate | None,
     "table_": dict,
+    "_mean": float,
 }
 """The types of these attributes, wherever they occur; SERAPH and its relatives have all but the
-last one, which `seraph-cvx fit` adds."""
+last two, of which `seraph-cvx fit` adds one and KernelSERAPH has the other."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -107,8 +108,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>>     >>> from tempfile import TemporaryDirectory
     >>> from seraph_cvx import SERAPH
     >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
     >>> model = SERAPH(trace_weight=2.0).fit(X, [0, 0, 1, 1, -1, -1])
@@ -155,7 +155,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] No such file or directory: 'no_such_file.npz'
     """
-    content = Path(path).read_bytes()
+    content = read_regular_file(path)
     try:
         header, arrays = parse_plain_file(content)
         _check_format(header)
@@ -317,7 +317,7 @@ def _check_attributes(name: str, learned: dict[str, Any]) -> None:
     """Check that what a model learned is all there, of its type and finite."""
     required = {"factor_" if "factor_" in learned else "metric_", "components_"}
     if MODELS[name] != "seraph_cvx.baselines":
-        required |= TYPES.keys() - {"table_"}
+        required |= TYPES.keys() - {"table_", "_mean"}
     if name == "KernelSERAPH":
         required |= {"axes_", "training_points_", "_row_means", "_mean"}
     if missing := sorted(required - learned.keys()):

@@ -33,7 +33,7 @@ class Guard:
         """Say why a request is refused; an empty string lets it in."""
         if not _is_from_the_page(headers):
             return FOREIGN
-        knows_token = self.is_link(query) or self._is_token(self._cookie(headers))
+        knows_token = self.is_link(query) or any(map(self._is_token, self._cookies(headers)))
         return "" if knows_token else NO_TOKEN
 
     def is_link(self, query: str) -> bool:
@@ -52,14 +52,11 @@ class Guard:
     def _is_token(self, given: str) -> bool:
         return compare_digest(given.encode(), self.token.encode())
 
-    def _cookie(self, headers: Message) -> str:
-        """The token in the cookies that a browser sent, or an empty string."""
-        for line in headers.get_all("Cookie", []):
-            for cookie in str(line).split(";"):
-                name, _, value = cookie.strip().partition("=")
-                if name == self._cookie_name:
-                    return value
-        return ""
+    def _cookies(self, headers: Message) -> list[str]:
+        """The values of our cookie that a browser sent: another program may have set one, too."""
+        lines = ";".join(map(str, headers.get_all("Cookie", []))).split(";")
+        parts = (cookie.strip().partition("=") for cookie in lines)
+        return [value for name, _, value in parts if name == self._cookie_name]
 
 
 def _is_from_the_page(headers: Message) -> bool:

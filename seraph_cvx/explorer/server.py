@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from .alternation import SOLVERS
@@ -38,31 +38,49 @@ SAFEGUARDS = {
 }
 """The page asks only this server, and no other page can hold it in a frame."""
 MOST_PAGES = 100
+MOST_EVENTS = 1_000
+"""The number of events in a question, at most."""
+MOST_CONNECTIONS = 60
+"""The number of connections at a time; a browser opens six for a page."""
+SECONDS_TO_ASK, SECONDS_TO_WAIT = 10, 600
+"""How long a connection may be silent: until it has shown the token, and afterwards."""
+
+
+@dataclass
+class Page:
+    """The state of a page; its questions are answered one at a time."""
+
+    state: ExplorerState | None = None
+    lock: Lock = field(default_factory=Lock)
 
 
 @dataclass(frozen=True)
 class Pages:
-    """Answers what pages ask, one question at a time, and keeps the state of each page."""
+    """Answers what pages ask, and keeps the state of each; one does not wait for another."""
 
-    states: dict[str, ExplorerState] = field(default_factory=dict)
+    open: dict[str, Page] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
         """Answer ``/events`` by the view after them, ``/sheet`` by a tab, or by a ValueError."""
-        page, events = str(question.get("page")), question.get("events", [])
+        name, events = str(question.get("page"))[:100], question.get("events", [])
         tab, solver = str(question.get("tab")), question.get("solver")
         if not isinstance(events, list) or not all(
             isinstance(event, dict) and type(event.get("count")) is int for event in events
         ):
-            raise ValueError(f"Events are a list of objects with a count, not {events!r}.")
+            raise ValueError(f"Events are a list of objects with a count, not {events!r:.100}.")
+        if len(events) > MOST_EVENTS:
+            raise ValueError(f"A question has {len(events)} events, more than {MOST_EVENTS}.")
         if path == "/sheet" and (tab not in TABS or solver not in (None, *SOLVERS)):
             raise ValueError(f"There is no tab {tab!r} with the solver {solver!r}.")
         with self._lock:
-            state = (self.states.pop(page, None) or ExplorerState().run()).answer(events)
-            self.states[page] = state  # the last one in the order of use
-            while len(self.states) > MOST_PAGES:
-                del self.states[next(iter(self.states))]
-            return view_of(state) if path == "/events" else {"sheet": sheet(state, tab, solver)}
+            page = self.open.pop(name, None) or Page()
+            self.open[name] = page  # the last one in the order of use
+            while len(self.open) > MOST_PAGES:
+                del self.open[next(iter(self.open))]
+        with page.lock:
+            page.state = state = (page.state or ExplorerState().run()).answer(events)
+        return view_of(state) if path == "/events" else {"sheet": sheet(state, tab, solver)}
 
 
 class Server(ThreadingHTTPServer):
@@ -74,6 +92,24 @@ class Server(ThreadingHTTPServer):
         self.socket = listener
         self.guard = Guard(token, listener.getsockname()[1])
         self.pages = Pages()
+        self._free = BoundedSemaphore(MOST_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own; beyond the limit it is closed at once."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a connection until it is closed."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections that break: the link is to stay in view."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -82,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # or an answer may wait 40 ms for an acknowledgement
-    timeout = 600
+    timeout = SECONDS_TO_ASK
 
     def do_GET(self) -> None:
         """Answer with a file; the link by a cookie, so that no address keeps its token."""
@@ -105,16 +141,22 @@ class Handler(BaseHTTPRequestHandler):
         if words:
             self._answer(403, f"{words}\n")
             return
-        path, length = self.path, self.headers.get("Content-Length", "")
+        self.connection.settimeout(SECONDS_TO_WAIT)
         try:
-            if path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
-                raise ValueError(f"{path} takes no question of {length or 'unknown'} bytes.")
-            question = json.loads(self.rfile.read(int(length)))
-            if not isinstance(question, dict):
-                raise ValueError("A question is an object in JSON.")
-            self._answer(200, json.dumps(self.server.pages.answer(path, question)), JSON)
+            self._answer(200, json.dumps(self._reply()), JSON)
+        except RecursionError:
+            self._answer(400, "The question is nested too deeply.\n")
         except ValueError as error:
             self._answer(400, f"{error}\n")
+
+    def _reply(self) -> dict[str, Any]:
+        path, length = self.path, self.headers.get("Content-Length", "")
+        if path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
+            raise ValueError(f"{path} takes no question of {length or 'unknown'} bytes.")
+        question = json.loads(self.rfile.read(int(length)))
+        if not isinstance(question, dict):
+            raise ValueError("A question is an object in JSON.")
+        return self.server.pages.answer(path, question)
 
     def _answer(self, status: int, text: str, kind: str = TEXT, **headers: str) -> None:
         body = text.encode()

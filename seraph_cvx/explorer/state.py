@@ -187,6 +187,8 @@ PARTS = (
     *("removed", "added", "labels"),
 )
 LABELS = "012."
+LONGEST_LINK = 20_000
+"""The number of characters of a link, at most; one to a full plane has some 10,000."""
 LARGEST_COORDINATE = 1e4
 """No point of a link is further away than this."""
 
@@ -211,6 +213,8 @@ def link_of(now: Snapshot) -> str:
 
 def read_link(text: str) -> Snapshot:
     """Read what `link_of` wrote, also in an address, after its ``#``; or a ValueError."""
+    if len(text) > LONGEST_LINK:
+        raise ValueError(f"The link has {len(text)} characters, more than {LONGEST_LINK}.")
     given = dict(parse_qsl(text.rpartition("#")[2], keep_blank_values=True))
     if not given or not set(given) <= set(PARTS):
         raise ValueError(f"The link has the parts {[*given]}; it may have {', '.join(PARTS)}.")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
+from ..processes.array_file import parse_arrays, read_regular_file
 from ..processes.whole_file import write_whole
 from .steps import DescentState
 
@@ -41,6 +41,7 @@ class Checkpoint:
         settings: dict[str, Any],
     ) -> None:
         self.path, self.fingerprint = Path(path), fingerprint(objective, solver, settings)
+        self.n_features = objective.pairs.n_features
 
     def save(
         self, history: Sequence[Any], schedule: list[float], state: DescentState | FloatArray
@@ -69,12 +70,13 @@ class Checkpoint:
         if not self.path.exists():
             return None
         cure = "Give another path, or remove the file to start anew."
+        content = read_regular_file(self.path)
         try:
-            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as stored:
-                header, matrix = json.loads(str(stored["header"])), stored["matrix"]
+            arrays = parse_arrays(content, "fU")
+            header, matrix = json.loads(str(arrays["header"])), arrays["matrix"]
             keys = ("format", "fingerprint", "history", "pace", "search")
             version, of_fit, history, schedule, search = (header[key] for key in keys)
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
             raise ValueError(
                 f"{self.path} is damaged, or no checkpoint of an alternation ({error}). {cure}"
             ) from error
@@ -85,7 +87,34 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit: its data or its parameters differ. "
                 + cure
             )
+        if not (
+            _are_iterations(history)
+            and _are_numbers(schedule, 2)
+            and (search is None or _are_numbers(search, len(DescentState._fields) - 1))
+            and matrix.ndim == 2
+            and (self.n_features == len(matrix) or (search is not None and len(matrix) > 0))
+            and np.all(np.isfinite(matrix))
+        ):
+            raise ValueError(f"{self.path} is damaged: its parts do not fit together. {cure}")
         return history, schedule, matrix if search is None else DescentState(matrix, *search)
+
+
+def _are_numbers(values: Any, n: int) -> bool:
+    return isinstance(values, list) and [type(v) in (int, float) for v in values] == [True] * n
+
+
+def _are_iterations(values: Any) -> bool:
+    """Whether a list holds the entries of iterations, as `asdict` makes them."""
+    from .alternation import Iteration
+
+    names = {field.name for field in fields(Iteration)}
+    return isinstance(values, list) and all(
+        isinstance(one, dict)
+        and one.keys() == names
+        and isinstance(one.pop("kind"), str)
+        and _are_numbers(list(one.values()), len(names) - 1)
+        for one in (dict(value) if isinstance(value, dict) else value for value in values)
+    )
 
 
 def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[str, Any]) -> str:

@@ -90,6 +90,12 @@ class RaceJournal(Journal):
             check_fields(content, REFERENCE_FIELDS)
             self.references[content["instance"]] = content
         elif kind == "race":
+            check_fields(content, {"time_limit": NUMBER})
+            lists = [content.get(name, []) for name in ("instances", "entrants", "tols")]
+            if not isinstance(content.get("versions", {}), dict) or not all(
+                isinstance(names, list) for names in lists
+            ):
+                raise TypeError("the settings of a race")
             self.races.append(content)
         else:
             raise ValueError(f"a line of kind {kind!r}")
@@ -99,6 +105,8 @@ def _check_row(row: Mapping[str, Any]) -> None:
     """Refuse a line that was damaged, or changed by hand."""
     answered = () if row["true_gap"] is None else ("proved_gap", "total_seconds")
     check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
+    if not 0.0 < row["tol"] < 1.0:
+        raise ValueError(f"tol {row['tol']}")
     if row["dimacs"] is not None:
         check_fields(row["dimacs"], dict.fromkeys(range(max(1, len(row["dimacs"]))), NUMBER))
 

@@ -126,7 +126,7 @@ BAD_TABLES = {
     "surplus after blank ones": ("\n\n" + HEADER + "\n1,10,a,a\n", "Row 4", "4 cells"),
     "only separators": (TABLE + ",,\n", "Row 8", "'length'", "the cell is empty"),
     "only a hint at the separator": ("sep=;\n", "bad.csv is empty"),
-    "endless cell": (("1.2", "1" * 140_000), "Row 3", "field limit"),
+    "endless cell": (("1.2", "1" * 140_000), "Row 3", "a cell of more than 131,072 characters"),
     "long cell": (("1.2", "1" * 400), "Row 3", "'length'", "111...'"),
     "underscore": (("1.2", "1_2"), "Row 3", "'1_2'", "with a point"),
     "thousands": (("30", '"3,000"'), "Row 3", "'3,000'", "thousands"),

@@ -176,7 +176,7 @@ def test_memory_that_cannot_be_watched_is_not_limited_and_that_is_said(monkeypat
 def test_a_journal_that_cannot_be_locked_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(journal, "fcntl", None)
     with RaceJournal(tmp_path / "race.jsonl") as unlocked:
-        unlocked.add("race", {"date": "today"})
+        unlocked.add("race", {"time_limit": 5.0})
         assert unlocked.notes == [
             "This system cannot lock race.jsonl: start no other race that writes to it."
         ]

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import re
 import signal
 import socket
+import stat
+import struct
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 from email.message import Message
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from command_line import assert_answered_in_words, run
@@ -54,11 +61,23 @@ def test_command_serves_the_page_to_this_machine_only_with_a_new_token_each_time
     assert launched[0][0] != launched[1][0]
 
 
-def test_command_opens_the_link_in_a_browser_unless_told_not_to(launched, monkeypatch):
+def test_command_opens_a_browser_on_a_private_file_that_leads_to_the_link(launched, monkeypatch):
+    """Other users of the machine see a browser's command line, and the link holds the token."""
     opened = queue.Queue()
-    monkeypatch.setattr(command.webbrowser, "open", opened.put)
+
+    def look(address):
+        path = Path(url2pathname(urlsplit(address).path))
+        opened.put((address, path, stat.S_IMODE(path.stat().st_mode), path.read_text()))
+
+    monkeypatch.setattr(command.webbrowser, "open", look)
+    monkeypatch.setattr(server, "serve", lambda *_: time.sleep(0.5))
     done = run("explore")
-    assert opened.get(timeout=10) in done.output.split()
+    address, path, mode, text = opened.get(timeout=10)
+    link = re.search(r"^http://\S+", done.output, re.M).group()
+    assert link.partition("token=")[2] not in address
+    assert f"url={link}" in text
+    assert os.name == "nt" or mode == 0o600
+    assert not path.exists()  # it goes with the explorer
     run("explore --no-browser")
     assert opened.empty()
 
@@ -122,6 +141,7 @@ LET_IN = [
     RIGHT | {"origin": "http://127.0.0.1:5"},
     RIGHT | {"host": "localhost:9", "origin": "http://localhost:9"},  # by way of ssh -L 9:...
     {"query": "a=7&token=right"},
+    {"cookie": "seraph_explorer_5=wrong; seraph_explorer_5=right"},  # one is another program's
 ]
 REFUSED = [
     {},
@@ -216,7 +236,7 @@ def test_pages_of_long_ago_are_forgotten(monkeypatch):
     open_pages = server.Pages()
     for name in ("a", "b", "a", "c"):
         open_pages.answer("/events", {"page": name})
-    assert list(open_pages.states) == ["a", "c"]
+    assert list(open_pages.open) == ["a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +262,99 @@ def test_server_does_not_wait_for_a_question_that_is_too_long_or_of_no_length(po
     headers = {"Content-Length": length}  # and nothing is sent
     status, _, text = ask(port, "POST", "/events", **headers)
     assert (status, f"takes no question of {length or 'unknown'} bytes" in text) == (400, True)
+
+
+DEEP = '{"events": ' + "[" * 100_000 + "]" * 100_000 + "}"
+MANY = json.dumps({"events": [{"count": k, "move": "run"} for k in range(1, 1_002)]})
+LONG = json.dumps({"page": "l", "events": [{"count": 1, "link": "added=" + "1,1;" * 9_000}]})
+
+
+def event(**said):
+    return json.dumps({"page": repr(said), "events": [{"count": 1, **said}]})
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (DEEP, 400, "nested too deeply"),
+        (MANY, 400, "1001 events, more than 1000"),
+        (LONG, 200, "36006 characters, more than 20000"),
+        (event(move=[]), 200, '"heard"'),
+        (event(set={}), 200, '"heard"'),
+        (event(set="seed", value=[{}]), 200, '"heard"'),
+        (event(x=10**20, y=1), 200, '"heard"'),
+        (event(x=10**400, y=float("nan")), 200, '"heard"'),
+        (event(key={"a": []}), 200, '"heard"'),
+        (event(show=-1), 200, '"heard"'),
+        (event(link=[1]), 200, "The link has the parts"),
+        ('{"page": {"a": 1}, "events": []}', 200, '"heard"'),
+        ('{"events": "' + "x" * 5_000 + '"}', 400, "Events are a list"),
+    ],
+)
+def test_server_answers_odd_questions(port, body, status, words):
+    found, _, text = ask(port, "POST", "/events", body)
+    assert (found, words in text) == (status, True), text[:300]
+    assert status == 200 or len(text) < 300
+
+
+def test_a_page_does_not_wait_for_another_one(port, monkeypatch):
+    """While one page's run is under way, the others are answered."""
+    goes_on, started = threading.Event(), threading.Event()
+    run_of = ExplorerState.run
+
+    def slow(state):
+        if state.settings.source == "rings":
+            started.set()
+            assert goes_on.wait(30)
+        return run_of(state)
+
+    assert ask(port, "POST", "/events", '{"page": "quick"}')[0] == 200
+    monkeypatch.setattr(ExplorerState, "run", slow)
+    events = [{"count": 1, "set": "source", "value": "rings"}, {"count": 2, "move": "run"}]
+    body = json.dumps({"page": "slow", "events": events})
+    worker = threading.Thread(target=ask, args=(port, "POST", "/events", body))
+    worker.start()
+    assert started.wait(30)
+    assert ask(port, "POST", "/events", '{"page": "quick"}')[0] == 200
+    goes_on.set()
+    worker.join()
+
+
+def test_a_connection_that_closes_early_is_not_mentioned(port, capfd):
+    body = b'{"page": "gone"}'
+    request = (
+        f"POST /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: seraph_explorer_{port}=right"
+        f"\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    reset = struct.pack("ii", 1, 0)  # close at once, without a farewell
+    for sent in (request + body, request, b"GET / HT"):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            connection.sendall(sent)
+    assert ask(port, "POST", "/events", '{"page": "here"}')[0] == 200
+    time.sleep(0.2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_idle_connections_are_limited_and_do_not_stay(monkeypatch):
+    monkeypatch.setattr(server.Handler, "timeout", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listener, server.Server(listener, "right") as s:
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        port = listener.getsockname()[1]
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
+        try:
+            most = server.MOST_CONNECTIONS
+            assert threading.active_count() <= most + 20
+            clock = time.monotonic()
+            while True:  # until those that never asked are closed
+                with suppress(OSError, HTTPException):
+                    if ask(port, "GET", "/")[0] == 200:
+                        break
+                assert time.monotonic() - clock < 20
+        finally:
+            for connection in idle:
+                connection.close()
+        s.shutdown()
 
 
 def test_server_refuses_questions_of_whoever_lacks_the_token_or_comes_from_elsewhere(port):
