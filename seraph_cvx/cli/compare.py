@@ -168,7 +168,7 @@ def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObje
 def _from_arrays(path: Path) -> MStepObjective:
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
+            arrays = dict(file)
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, TypeError) as error:
         raise TableError(f"{path} is not a file of np.savez(..., X=X, y=y): {error}.") from error
     missing = [name for name in ("X", "y") if name not in arrays]

@@ -80,7 +80,7 @@ Examples:
 \b
 Exit codes:
   0 certified (direct: stationary)   1 not certified, or all distances zero
-  2 an error                         130 interrupted"""
+  2 an error                         130 interrupted, 143 terminated"""
 
 
 def show_version(wanted: bool) -> None:

@@ -111,7 +111,7 @@ def alert(text: str, style: str = "yellow") -> None:
 
 @contextmanager
 def answers_in_words(parameters: Iterable[str] = ()) -> Iterator[list[str]]:
-    """Turn errors (exit code 2), warnings and Ctrl-C (130) into sentences on stderr.
+    """Turn errors (exit code 2), warnings, Ctrl-C (130) and SIGTERM (143) into sentences on stderr.
 
     Where messages name `parameters`, the options of the command are written instead. The list
     takes what to report as saved if the work is interrupted. --debug raises errors unchanged.
@@ -128,14 +128,14 @@ def answers_in_words(parameters: Iterable[str] = ()) -> Iterator[list[str]]:
         else:
             alert(f"{'Note' if category is UserWarning else category.__name__}: {sentence}")
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _sigterm_as_ctrl_c() as terminated:
         warnings.simplefilter("always", NotCertified)
         warnings.showwarning = show  # type: ignore[assignment]
         try:
             yield kept
         except KeyboardInterrupt:
             alert(f"Interrupted: {' and '.join(kept) or 'nothing was written'}.")
-            raise typer.Exit(130) from None
+            raise typer.Exit(143 if terminated else 130) from None
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
@@ -143,6 +143,28 @@ def answers_in_words(parameters: Iterable[str] = ()) -> Iterator[list[str]]:
                 raise
             alert(f"Error: {in_options(_sentence(error, kept), parameters)}", style="red")
             raise typer.Exit(2) from None
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[list[int]]:
+    """A context in which SIGTERM, which the list then holds, ends the work as Ctrl-C does."""
+    terminated: list[int] = []
+
+    def end(number: int, _: Any) -> None:
+        terminated.append(number)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield terminated
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield terminated
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

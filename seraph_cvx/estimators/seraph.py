@@ -133,7 +133,9 @@ class SERAPH(BaseSERAPH):
     on_interrupt : "raise" or "keep", default="raise"
         What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
         "keep": the fit ends as at a time limit, with status interrupted; a second Ctrl-C raises. A
-        KeyboardInterrupt that `callback` raises is one Ctrl-C.
+        KeyboardInterrupt that `callback` raises is one Ctrl-C. Where Ctrl-C is ignored (background
+        jobs) it stays so. A fit in another thread than the main one never receives it: end that by
+        `callback` or `time_limit`.
     solver_options : dict, optional
         Passed to a conic `solver` as they are.
     formulation : "primal" or "dual", default="primal"

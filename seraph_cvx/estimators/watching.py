@@ -93,11 +93,15 @@ class FitWatch:
 
     @contextmanager
     def handling_ctrl_c(self) -> Iterator[None]:
-        """A context in which Ctrl-C is handled here; only the main thread ever receives it."""
-        if not self.keeps_interrupted or not _is_main_thread():
+        """A context in which Ctrl-C is handled here; only the main thread ever receives it.
+
+        Where it is ignored, as in a background job, it stays so.
+        """
+        before = signal.getsignal(signal.SIGINT)
+        if not self.keeps_interrupted or not _is_main_thread() or before is signal.SIG_IGN:
             yield
             return
-        before = signal.signal(signal.SIGINT, self._interrupt)
+        signal.signal(signal.SIGINT, self._interrupt)
         try:
             yield
         finally:

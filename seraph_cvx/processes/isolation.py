@@ -17,6 +17,7 @@ import mmap
 import os
 import pickle
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,7 +158,7 @@ class ForkServer:
                 start_new_session=True,  # Ctrl-C is for this process, which waits
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows too
             )
-            _send(self._process.stdin, (sys.path, self._preload))
+            _send(self._process.stdin, (sys.path, self._preload, self._folder.name))
             if _receive(self._process.stdout) is None:
                 names = ", ".join(self._preload)
                 raise RuntimeError(f"A process that imports {names} could not be started.")
@@ -272,8 +273,11 @@ def _manner(exit_code: int) -> str:
 
 
 def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
-    """Import modules, then do each order in a child, or where there is no fork the only one."""
-    sys.path[:], preload = _receive(orders)
+    """Import modules, then do each order in a child, or where there is no fork the only one.
+
+    The orders end without a kill where whoever gave them was killed: then the folder is removed.
+    """
+    sys.path[:], preload, folder = _receive(orders)
     for name in preload:
         import_module(name)
     _send(reports, "ready")
@@ -291,6 +295,8 @@ def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
             _end_group(pid)  # what it may have left running
             peak = usage.ru_maxrss * PEAK_UNIT
             _send(reports, (os.waitstatus_to_exitcode(status), peak))
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)  # what could not be sent is not tried again
 
 
 def _work(alarm: float, memory_limit: int | None, answer: str, printed: str, work: bytes) -> None:

@@ -215,9 +215,8 @@ def compare_solvers(
                 finished += 1
                 if callback is not None:
                     callback(row, finished, len(runs))
-        starts = [start for start in journal.races if "versions" in start]  # others are damaged
         rows = [journal.rows[key] for key in runs]
-        return _result(journal, sorted(rows, key=_position(starts)), starts)
+        return _result(journal, sorted(rows, key=_position(journal.races)), journal.races)
 
 
 def _result(journal: RaceJournal, rows: list[dict[str, Any]], starts: list[dict[str, Any]]) -> Race:

@@ -55,6 +55,18 @@ FIELDS: dict[str, tuple[type, ...]] = {
 }
 """The types of the entries of a row."""
 
+UNKNOWN_SETTINGS: dict[str, Any] = {
+    **{"versions": {}, "date": "?", "machine": "?", "memory_limit": 0, "options": {}},
+    **{"instances": [], "entrants": [], "tols": []},
+}
+"""What a line on the settings of a race may leave out, all but the time limit."""
+
+SETTINGS: dict[str, tuple[type, ...]] = {
+    **{name: (type(unknown),) for name, unknown in UNKNOWN_SETTINGS.items()},
+    **dict.fromkeys(("time_limit", "memory_limit"), NUMBER),
+}
+"""The types of the settings of a race."""
+
 REFERENCE_FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("instance", "checksum"), (str,)),
     **dict.fromkeys(("lower", "upper", "n_points", "n_features"), NUMBER),
@@ -90,12 +102,9 @@ class RaceJournal(Journal):
             check_fields(content, REFERENCE_FIELDS)
             self.references[content["instance"]] = content
         elif kind == "race":
-            check_fields(content, {"time_limit": NUMBER})
-            lists = [content.get(name, []) for name in ("instances", "entrants", "tols")]
-            if not isinstance(content.get("versions", {}), dict) or not all(
-                isinstance(names, list) for names in lists
-            ):
-                raise TypeError("the settings of a race")
+            check_fields(content := UNKNOWN_SETTINGS | content, SETTINGS)
+            for names in (content["instances"], content["entrants"]):
+                check_fields(names, dict.fromkeys(range(len(names)), (str,)))
             self.races.append(content)
         else:
             raise ValueError(f"a line of kind {kind!r}")
