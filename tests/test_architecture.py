@@ -79,9 +79,15 @@ MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
 
 MAY_PRINT = ("cli",)
 
-MAY_CATCH_ALL = ("cli.report", "cli.exercises", "cli.problems", "estimators.saving")
+MAY_CATCH_ALL = (
+    "cli.report",
+    "cli.exercises",
+    "cli.problems",
+    "estimators.saving",
+    "fit.checkpoint",
+)
 """The command answers every error in words, checks the code of students and runs files of users;
-files of models come from whomever."""
+files of models and checkpoints come from whomever."""
 
 
 FILES = {

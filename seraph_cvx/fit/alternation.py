@@ -284,9 +284,8 @@ def run_alternation(
 
         settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter}
         kept = Checkpoint(checkpoint, objective, solver, settings | {"accelerate": accelerate})
-        if (progress := kept.load()) is not None:
-            iterations, (schedule.last_value, schedule.looseness), stored = progress
-            history = [Iteration(**iteration) for iteration in iterations]
+        if (progress := kept.load(Iteration)) is not None:
+            history, (schedule.last_value, schedule.looseness), stored = progress
             if isinstance(stored, DescentState):
                 resume = stored
             else:

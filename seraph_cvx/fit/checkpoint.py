@@ -65,8 +65,13 @@ class Checkpoint:
         np.savez(content, matrix=matrix, header=np.array(json.dumps(header)))
         write_whole(self.path, content.getvalue())
 
-    def load(self) -> tuple[list[Any], list[float], DescentState | FloatArray] | None:
-        """What the file holds, as it was given to `save`; None where there is no file."""
+    def load(
+        self, kind: type[Any]
+    ) -> tuple[list[Any], list[float], DescentState | FloatArray] | None:
+        """What the file holds, as it was given to `save`; None where there is no file.
+
+        `kind` is the class of the iterations.
+        """
         if not self.path.exists():
             return None
         cure = "Give another path, or remove the file to start anew."
@@ -88,7 +93,7 @@ class Checkpoint:
                 + cure
             )
         if not (
-            _are_iterations(history)
+            _are_iterations(history, {field.name for field in fields(kind)})
             and _are_numbers(schedule, 2)
             and (search is None or _are_numbers(search, len(DescentState._fields) - 1))
             and matrix.ndim == 2
@@ -96,24 +101,22 @@ class Checkpoint:
             and np.all(np.isfinite(matrix))
         ):
             raise ValueError(f"{self.path} is damaged: its parts do not fit together. {cure}")
-        return history, schedule, matrix if search is None else DescentState(matrix, *search)
+        iterations = [kind(**entries) for entries in history]
+        return iterations, schedule, matrix if search is None else DescentState(matrix, *search)
 
 
 def _are_numbers(values: Any, n: int) -> bool:
     return isinstance(values, list) and [type(v) in (int, float) for v in values] == [True] * n
 
 
-def _are_iterations(values: Any) -> bool:
+def _are_iterations(values: Any, names: set[str]) -> bool:
     """Whether a list holds the entries of iterations, as `asdict` makes them."""
-    from .alternation import Iteration
-
-    names = {field.name for field in fields(Iteration)}
     return isinstance(values, list) and all(
         isinstance(one, dict)
         and one.keys() == names
-        and isinstance(one.pop("kind"), str)
-        and _are_numbers(list(one.values()), len(names) - 1)
-        for one in (dict(value) if isinstance(value, dict) else value for value in values)
+        and isinstance(one["kind"], str)
+        and _are_numbers([one[name] for name in names - {"kind"}], len(names) - 1)
+        for one in values
     )
 
 

@@ -225,7 +225,7 @@ def test_an_endless_device_is_not_read():
     checkpoint = Checkpoint.__new__(Checkpoint)
     checkpoint.path = Path("/dev/zero")
     with pytest.raises(OSError, match="a device or a pipe"):
-        checkpoint.load()
+        checkpoint.load(dict)
 
 
 @pytest.mark.parametrize(
