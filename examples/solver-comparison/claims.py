@@ -120,7 +120,7 @@ def _against_conic(tier: str, race: Race) -> Iterator[str]:
     for kind in KINDS:
         best = min(labels, key=lambda label, kind=kind: single.mean(kind, label))
         ratio = single.mean(kind, best) / single.mean(kind, OURS)
-        parts.append(f"{ratio:.3g} by {kind} time ({best})")
+        parts.append(f"{_times(ratio)} by {kind} time ({best})")
     rows = [single.labels.index(label) for label in labels]
     together = [
         shifted_geometric_mean(np.min(single.seconds(kind)[rows], axis=0)) / single.mean(kind, OURS)
@@ -129,8 +129,12 @@ def _against_conic(tier: str, race: Race) -> Iterator[str]:
     yield (
         f"The best conic entrant's mean time, as a multiple of newton's ({tier}, tolerance "
         f"{TARGET:g}): {', '.join(parts)}; of the fastest conic run on each instance: "
-        f"{together[0]:.3g} by solve time, {together[1]:.3g} by total."
+        f"{_times(together[0])} by solve time, {_times(together[1])} by total."
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000.0 else f"{ratio:,.0f}"
 
 
 def beats(races: dict[str, Race], solver: str) -> str:
