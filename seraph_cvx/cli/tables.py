@@ -108,7 +108,9 @@ def check_output(
             path.suffix not in endings
         ),
         f"There is no folder {path.parent} to write {path.name} into.": not path.parent.is_dir(),
-        f"{path} is a link that leads to itself: remove it.": _leads_to_itself(path),
+        f"{path} is a link that leads to itself: remove it.": (
+            os.path.islink(os.path.realpath(path))
+        ),
         f"{path} is a folder: give the name of a file.": path.is_dir(),
         f"{path} is a device or a pipe: give the name of a file.": exists and not path.is_file(),
         f"{path} is the table itself: use another name.": is_source,
@@ -126,14 +128,6 @@ def check_output(
             f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
             f"folder for {path.name}."
         ) from None
-
-
-def _leads_to_itself(path: Path) -> bool:
-    try:
-        path.stat()
-    except OSError as error:
-        return error.errno == errno.ELOOP
-    return False
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:

@@ -11,7 +11,6 @@ import io
 import json
 import math
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -76,13 +75,14 @@ def write_plain_file(path: str | os.PathLike[str], header: dict[str, Any], array
 
 def parse_plain_file(content: bytes) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a file that `write_plain_file` wrote."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if "header.npy" not in archive.namelist():
-            refuse(
-                "it has no header, so it is no model; the matrix that an earlier `seraph-cvx fit` "
-                "wrote is read by numpy.load"
-            )
-    arrays = parse_arrays(content, NUMBERS)
+    arrays = parse_arrays(content)
+    if "header" not in arrays:
+        refuse(
+            "it has no header, so it is no model; the matrix that an earlier `seraph-cvx fit` "
+            "wrote is read by numpy.load"
+        )
+    if other := [array.dtype for array in arrays.values() if array.dtype.kind not in NUMBERS]:
+        refuse(f"it holds an array of {other[0]}, where only plain numbers are read")
     header = json.loads(arrays.pop("header").tobytes().decode())
     if not isinstance(header, dict):
         refuse("its header is no JSON object, so it is no model")

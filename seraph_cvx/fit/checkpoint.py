@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Checkpoint:
         cure = "Give another path, or remove the file to start anew."
         content = read_regular_file(self.path)
         try:
-            arrays = parse_arrays(content, "fU")
+            arrays = parse_arrays(content)
             header, matrix = json.loads(str(arrays["header"])), arrays["matrix"]
             keys = ("format", "fingerprint", "history", "pace", "search")
             version, of_fit, history, schedule, search = (header[key] for key in keys)
@@ -92,32 +92,23 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit: its data or its parameters differ. "
                 + cure
             )
-        if not (
-            _are_iterations(history, {field.name for field in fields(kind)})
-            and _are_numbers(schedule, 2)
-            and (search is None or _are_numbers(search, len(DescentState._fields) - 1))
-            and matrix.ndim == 2
-            and (self.n_features == len(matrix) or (search is not None and len(matrix) > 0))
-            and np.all(np.isfinite(matrix))
-        ):
+        try:
+            iterations = [kind(**entries) for entries in history]
+            numbers = [*schedule, *(search or ())]
+            numbers += [v for entries in history for k, v in entries.items() if k != "kind"]
+            is_whole = (
+                all(type(number) in (int, float) for number in numbers)
+                and (len(schedule), len(search or (0, 0, 0))) == (2, 3)
+                and matrix.ndim == 2
+                and matrix.dtype == np.float64
+                and (search is not None or len(matrix) == self.n_features)
+                and np.all(np.isfinite(matrix))
+            )
+        except (TypeError, AttributeError):
+            is_whole = False
+        if not is_whole:
             raise ValueError(f"{self.path} is damaged: its parts do not fit together. {cure}")
-        iterations = [kind(**entries) for entries in history]
         return iterations, schedule, matrix if search is None else DescentState(matrix, *search)
-
-
-def _are_numbers(values: Any, n: int) -> bool:
-    return isinstance(values, list) and [type(v) in (int, float) for v in values] == [True] * n
-
-
-def _are_iterations(values: Any, names: set[str]) -> bool:
-    """Whether a list holds the entries of iterations, as `asdict` makes them."""
-    return isinstance(values, list) and all(
-        isinstance(one, dict)
-        and one.keys() == names
-        and isinstance(one["kind"], str)
-        and _are_numbers([one[name] for name in names - {"kind"}], len(names) - 1)
-        for one in values
-    )
 
 
 def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[str, Any]) -> str:

@@ -21,8 +21,8 @@ def read_regular_file(path: str | os.PathLike[str]) -> bytes:
     return file.read_bytes()
 
 
-def parse_arrays(content: bytes, kinds: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an uncompressed .npz file, by name, if they are of these kinds of numbers.
+def parse_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of an uncompressed .npz file, by name.
 
     It takes no more memory than the file is long: one whose entries declare more is refused.
     """
@@ -34,11 +34,10 @@ def parse_arrays(content: bytes, kinds: str) -> dict[str, NDArray[Any]]:
                 f"its entries declare {declared} bytes, more than the {len(content)} of the whole "
                 "file: it is compressed, made to exhaust memory, or damaged"
             )
-        return {e.filename.removesuffix(".npy"): _array(archive.read(e), kinds) for e in entries}
-
-
-def _array(entry: bytes, kinds: str) -> NDArray[Any]:
-    array = np.lib.format.read_array(io.BytesIO(entry), allow_pickle=False)
-    if array.dtype.kind not in kinds:
-        raise ValueError(f"it holds an array of {array.dtype}, where only plain numbers are read")
-    return np.asarray(array)
+        read = np.lib.format.read_array
+        return {
+            entry.filename.removesuffix(".npy"): np.asarray(
+                read(io.BytesIO(archive.read(entry)), allow_pickle=False)
+            )
+            for entry in entries
+        }
