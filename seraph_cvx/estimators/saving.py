@@ -112,7 +112,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>>     >>> from tempfile import TemporaryDirectory
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from seraph_cvx import SERAPH
     >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
     >>> model = SERAPH(trace_weight=2.0).fit(X, [0, 0, 1, 1, -1, -1])
