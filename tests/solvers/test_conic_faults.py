@@ -70,7 +70,8 @@ def test_optimal_at_a_wrong_point_is_found_out_and_one_off_the_cone_projected(
     monkeypatch, matrix, violation
 ):
     answer, warning = planted(monkeypatch, matrix)
-    assert (answer.solver_status, answer.status) == ("optimal", Status.INACCURATE)
+    assert answer.solver_status in ("optimal", "optimal_inaccurate")  # by its version and machine
+    assert answer.status is Status.INACCURATE
     assert not answer.polished  # unless asked
     assert answer.psd_violation == pytest.approx(violation)
     np.testing.assert_allclose(answer.metric, project(matrix), atol=1e-13)
