@@ -11,11 +11,12 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from html import escape
 from pathlib import Path
 
 from ..explorer.guard import TOKEN
+from ..processes.signals import handled
 from .main import DEBUG, app, option
 from .report import answers_in_words, say
 
@@ -104,12 +105,7 @@ def _serve(listener: socket.socket, token: str) -> Callable[[], None]:
     """Run the server until Ctrl-C or SIGTERM, neither a failure; returns what ends the process."""
     from ..explorer import server
 
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with suppress(KeyboardInterrupt), handled(signal.SIGTERM, signal.default_int_handler):
         server.serve(listener, token)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
     say("The explorer has stopped.")
     return server.leave

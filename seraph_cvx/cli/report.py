@@ -6,7 +6,6 @@ import errno
 import re
 import signal
 import textwrap
-import threading
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from ..display.result_table import visible
 from ..numerics.checks import MissingExtra, counted
+from ..processes.signals import handled
 
 screen = Console(markup=False, emoji=False, highlight=False)
 alerts = Console(markup=False, emoji=False, highlight=False, stderr=True)
@@ -156,22 +156,15 @@ def _sigterm_as_ctrl_c() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    with handled(signal.SIGTERM, end):
         yield terminated
-        return
-    signal.signal(signal.SIGTERM, end)
-    try:
-        yield terminated
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
 def interrupts_deferred() -> Iterator[list[int]]:
     """A context in which the first Ctrl-C is kept in a list, and raised at the end if it is there.
 
-    The second one raises at once. Where Ctrl-C is ignored, as in background jobs, it stays so.
+    The second one raises at once.
     """
     pending: list[int] = []
 
@@ -180,16 +173,8 @@ def interrupts_deferred() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         pending.append(number)
 
-    before = signal.getsignal(signal.SIGINT)
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or before in (signal.SIG_IGN, None):
+    with handled(signal.SIGINT, keep):
         yield pending
-        return
-    signal.signal(signal.SIGINT, keep)
-    try:
-        yield pending
-    finally:
-        signal.signal(signal.SIGINT, before)
     if pending:
         raise KeyboardInterrupt
 

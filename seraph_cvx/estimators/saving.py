@@ -86,10 +86,6 @@ TYPES: dict[str, Any] = {
 last two, of which `seraph-cvx fit` adds one and KernelSERAPH has the other."""
 
 
-OUTPUTS = {kind: kind for kind in ("default", "pandas", "polars")}
-"""What `set_output` of scikit-learn takes."""
-
-
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted metric learner, alone or behind a scaler, to one .npz file, without pickle.
 
@@ -295,8 +291,9 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
     elif name == "SimpleImputer":  # the statistics of one row are that row
         model.fit(learned.pop("statistics_")[None])
     vars(model).update(learned)
-    if (output := record.get("output")) is not None:
-        look_up(output, OUTPUTS, "kind of output")
+    output = record.get("output")
+    if output not in (None, "default", "pandas", "polars"):
+        refuse(f"its kind of output is {output!r}")
     return model.set_output(transform=output)
 
 

@@ -18,6 +18,7 @@ from ..engine.limit import Limit, OutOfTime
 from ..fit.alternation import Iteration
 from ..fit.steps import Step
 from ..numerics.checks import FloatArray, counted
+from ..processes.signals import handled, is_main_thread
 from ..solvers.solution import Status
 
 GRACE = 1.0
@@ -93,21 +94,16 @@ class FitWatch:
 
     @contextmanager
     def handling_ctrl_c(self) -> Iterator[None]:
-        """A context in which Ctrl-C is handled here; only the main thread ever receives it.
-
-        Where it is ignored, as in a background job, it stays so.
-        """
-        before = signal.getsignal(signal.SIGINT)
-        if not self.keeps_interrupted or not _is_main_thread() or before is signal.SIG_IGN:
+        """A context in which Ctrl-C is handled here; only the main thread ever receives it."""
+        if not self.keeps_interrupted:
             yield
             return
-        signal.signal(signal.SIGINT, self._interrupt)
         try:
-            yield
+            with handled(signal.SIGINT, self._interrupt):
+                yield
         finally:
             if self.timer is not None:
                 self.timer.cancel()
-            signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
     def _interrupt(self, *_: Any) -> None:
         """Note an interrupt, or raise it; a handler of signals."""
@@ -117,7 +113,7 @@ class FitWatch:
         if not self.keeps_interrupted or self.limit.is_interrupted:
             raise KeyboardInterrupt
         self.limit.is_interrupted, self.limit.is_noticed = True, False
-        if _is_main_thread():
+        if is_main_thread():
             self.timer = threading.Timer(GRACE, self._force)
             self.timer.daemon = True
             self.timer.start()
@@ -161,10 +157,6 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
     finally:
         watch.limit.is_interrupted = watch.limit.is_noticed = False
         watch.limit.watch = None
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 def _press_ctrl_c() -> None:

@@ -142,21 +142,18 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(403, f"{words}\n")
             return
         self.connection.settimeout(SECONDS_TO_WAIT)
+        path, length = self.path, self.headers.get("Content-Length", "")
         try:
-            self._answer(200, json.dumps(self._reply()), JSON)
+            if path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
+                raise ValueError(f"{path} takes no question of {length or 'unknown'} bytes.")
+            question = json.loads(self.rfile.read(int(length)))
+            if not isinstance(question, dict):
+                raise ValueError("A question is an object in JSON.")
+            self._answer(200, json.dumps(self.server.pages.answer(path, question)), JSON)
         except RecursionError:
             self._answer(400, "The question is nested too deeply.\n")
         except ValueError as error:
             self._answer(400, f"{error}\n")
-
-    def _reply(self) -> dict[str, Any]:
-        path, length = self.path, self.headers.get("Content-Length", "")
-        if path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
-            raise ValueError(f"{path} takes no question of {length or 'unknown'} bytes.")
-        question = json.loads(self.rfile.read(int(length)))
-        if not isinstance(question, dict):
-            raise ValueError("A question is an object in JSON.")
-        return self.server.pages.answer(path, question)
 
     def _answer(self, status: int, text: str, kind: str = TEXT, **headers: str) -> None:
         body = text.encode()
