@@ -8,20 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .files import TableError, check_output, require_file, write_rows
 from .fit_report import note_far_values
 from .main import DEBUG, DECIMAL, ENCODING, THOUSANDS, Panels, app, argument, option
 from .report import alert, answers_in_words, tell
-from .tables import (
-    Reading,
-    TableError,
-    check_output,
-    first_names,
-    in_words,
-    name_columns,
-    read_new_rows,
-    require_file,
-    write_rows,
-)
+from .tables import Reading, first_names, in_words, name_columns, read_new_rows
 
 EXAMPLES = """\b
 Examples:

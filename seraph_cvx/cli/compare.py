@@ -23,10 +23,11 @@ from ..display.result_table import ResultTable, show
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
+from .files import TableError, check_output, files_by_name
 from .main import DEBUG, SCHEDULER, app, argument, on_cluster, option
 from .problems import read_problem
 from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
-from .tables import TableError, check_output, files_by_name, read_table
+from .tables import read_table
 
 if TYPE_CHECKING:
     from ..race.race_table import Race

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import typer
 
 from ..processes.isolation import run_isolated
+from .files import require_file
 from .main import DEBUG, app, argument, option
 from .report import alert, answers_in_words, say
-from .tables import require_file
 
 CHECKED = "checked.py"
 MOST_CHARACTERS = 120

@@ -23,6 +23,7 @@ from ..numerics.checks import FloatArray
 from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, Status
+from .files import TableError, check_output, require_file, require_memory_for_pairs, write_rows
 from .fit_report import (
     describe,
     draw_demo,
@@ -48,20 +49,7 @@ from .main import (
     option,
 )
 from .report import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
-from .tables import (
-    Reading,
-    TableError,
-    UserTable,
-    check_output,
-    in_words,
-    is_number,
-    name_columns,
-    open_text,
-    read_table,
-    require_file,
-    require_memory_for_pairs,
-    write_rows,
-)
+from .tables import Reading, UserTable, in_words, is_number, name_columns, open_text, read_table
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..processes.whole_file import write_whole
+from .files import check_output
 from .main import DEBUG, app, argument, option
 from .report import alert, answers_in_words, say
-from .tables import check_output
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -1,17 +1,14 @@
-"""Users' tables and files: read and checked, with an error message for whatever is wrong."""
+"""Users' tables: read and checked, with an error message for whatever is wrong."""
 
 from __future__ import annotations
 
 import codecs
 import csv
-import errno
 import io
 import math
-import os
 import re
 import shlex
 import sys
-import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra
-from ..processes.whole_file import write_whole
+from .files import TableError, require_file, require_memory
 
 MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 """What stands in a cell whose number is missing, in lower case."""
@@ -55,9 +52,6 @@ LARGEST_PIPE = 2**30
 COPIES = 4
 """How many copies of the numbers reading, standardizing and pairing make."""
 
-PAIR_BYTES = 100
-"""The most bytes that a labeled pair takes while pairs are made, rounded up."""
-
 MOST_PLACES = 10
 """How many places in a table a message lists."""
 
@@ -66,111 +60,6 @@ LONGEST_CELL = 60
 
 MOST_VALUES = 50
 """A column of text with more distinct values is not one-hot encoded."""
-
-
-class TableError(ValueError):
-    """A user's file cannot be read or written; the message says why, and what to do."""
-
-
-# Files and memory: checked before the work
-
-
-def files_by_name(folder: Path, what: str, endings: Sequence[str]) -> dict[str, Path]:
-    """The files of a folder with these endings, by their names without them."""
-    if not folder.is_dir():
-        raise TableError(f"There is no folder {folder} of {what}: check the name.")
-    files: dict[str, Path] = {}
-    for path in sorted(path for path in folder.iterdir() if path.suffix in endings):
-        if path.stem in files:
-            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
-        files[path.stem] = path
-    if not files:
-        raise TableError(f"{folder} has no file that ends in {', '.join(endings)}.")
-    return files
-
-
-def require_file(path: Path) -> None:
-    """Require that a file exists and is not a folder."""
-    if not path.exists():
-        raise TableError(f"There is no file {path}: check the name and the folder.")
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-
-
-def check_output(
-    path: Path, endings: tuple[str, ...], source: Path | None = None, may_replace: bool = True
-) -> None:
-    """Check, before the work, that its result can be written to a path."""
-    exists = path.exists()
-    is_source = source is not None and exists and source.exists() and path.samefile(source)
-    problems = {
-        f"{path} must end in {' or '.join(endings)}: the ending chooses the format.": (
-            path.suffix not in endings
-        ),
-        f"There is no folder {path.parent} to write {path.name} into.": not path.parent.is_dir(),
-        f"{path} is a link that leads to itself: remove it.": (
-            os.path.islink(os.path.realpath(path))
-        ),
-        f"{path} is a folder: give the name of a file.": path.is_dir(),
-        f"{path} is a device or a pipe: give the name of a file.": exists and not path.is_file(),
-        f"{path} is the table itself: use another name.": is_source,
-        f"{path} exists already: --force replaces it, or use another name.": (
-            exists and not may_replace
-        ),
-    }
-    for problem, is_present in problems.items():
-        if is_present:
-            raise TableError(problem)
-    try:
-        tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
-    except OSError as error:
-        raise TableError(
-            f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
-            f"folder for {path.name}."
-        ) from None
-
-
-def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table as CSV: the whole file, or none of it."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
-    write_whole(path, text.getvalue().encode())
-
-
-def free_bytes() -> int:
-    """The memory that is free without swapping, or else all memory; on Windows infinite."""
-    try:
-        memory = Path("/proc/meminfo").read_text("ascii")
-    except OSError:
-        memory = ""  # not Linux
-    available = re.search(r"^MemAvailable: *(\d+)", memory, re.M)
-    if available:
-        return int(available[1]) * 1024
-    if hasattr(os, "sysconf"):
-        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return sys.maxsize
-
-
-def require_memory(needed: int, what: str, cure: str) -> None:
-    """Raise an error if something would not fit into memory."""
-    free = free_bytes()
-    if needed > free:
-        raise TableError(
-            f"{what} needs about {needed / 2**30:.0f} GiB of memory, and {free / 2**30:.1f} GiB "
-            f"are free: {cure}."
-        )
-
-
-def require_memory_for_pairs(y: IntArray) -> None:
-    """Raise an error if the pairs of the labels, k(k - 1)/2 of k, would not fit into memory."""
-    k = int(np.sum(y != UNKNOWN))
-    n_pairs = k * (k - 1) // 2
-    most_labels = int((2 * free_bytes() / PAIR_BYTES) ** 0.5 / 1.5)
-    require_memory(
-        n_pairs * PAIR_BYTES,
-        f"{k} labels make {n_pairs} labeled pairs, which",
-        f"leave the label cells empty for all but about {most_labels} points",
-    )
 
 
 # Text, rows and columns

@@ -11,9 +11,10 @@ from ..datasets import load_sampling
 from ..display.result_table import visible
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
+from .files import TableError, check_output, require_memory_for_pairs
 from .main import DEBUG, app, argument, option
 from .report import alert, answers_in_words, say, screen, tell
-from .tables import TableError, check_output, read_table, require_memory_for_pairs
+from .tables import read_table
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult

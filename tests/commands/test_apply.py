@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, load_model, save_model
-from seraph_cvx.cli.tables import TableError, read_table
+from seraph_cvx.cli.files import TableError
+from seraph_cvx.cli.tables import read_table
 from seraph_cvx.datasets import load
 
 FIT = "fit flowers.csv --label species --out m.npz"

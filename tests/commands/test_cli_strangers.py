@@ -22,7 +22,7 @@ import pytest
 from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
 from seraph_cvx import load_model
-from seraph_cvx.cli import tables
+from seraph_cvx.cli import files, tables
 from seraph_cvx.cli.report import say
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
@@ -342,7 +342,7 @@ def test_long_work_is_announced_before_it_begins(table, monkeypatch):
 def test_what_does_not_fit_into_memory_is_refused_before_the_work(
     table, monkeypatch, free, culprits
 ):
-    monkeypatch.setattr(tables, "free_bytes", lambda: free)
+    monkeypatch.setattr(files, "free_bytes", lambda: free)
     for command in ("fit", "verify"):
         assert_answered_in_words(run(f"{command} small.csv --label species"), culprits)
 
