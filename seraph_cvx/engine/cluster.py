@@ -11,6 +11,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, Self
@@ -226,14 +227,12 @@ def _hand_out(
 
 
 def _result(future: Any, limit: Limit) -> Any:
-    """Wait for the result of a worker as long as there is time."""
-    while True:
+    """Wait as long as there is time; a result that is there is fetched, however long that takes."""
+    while not future.done():
         limit.check()
-        try:
+        with suppress(TimeoutError):
             return future.result(timeout=POLL)
-        except TimeoutError:
-            if future.done():  # it is the worker's own
-                raise
+    return future.result()
 
 
 def _ship(backend: Any, shipment: Shipment, again: bool) -> list[Any]:

@@ -283,6 +283,16 @@ def test_a_cluster_of_two_processes_finds_the_same_metric_and_its_points_travel_
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+def test_a_result_that_takes_longer_to_fetch_than_a_look_at_the_limit(dask_client, monkeypatch):
+    """On a busy machine the work is done long before its result has arrived."""
+    monkeypatch.setattr(seraph_cvx.engine.cluster, "POLL", 1e-4)
+    pairs = PairSet.from_labels(*few_classes(n=1100, n_labels=40))
+    with joblib.parallel_config(backend="dask"):
+        assert alternate(pairs, tol=1e-3).status is Status.CERTIFIED
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_a_worker_killed_in_the_midst_changes_nothing(dask_client):
     pairs = PairSet.from_labels(*few_classes(n=1100, n_labels=40))
     victim = min(dask_client.run(os.getpid).values())
