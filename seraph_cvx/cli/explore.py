@@ -7,10 +7,11 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from html import escape
 from pathlib import Path
@@ -60,8 +61,12 @@ def _explore(port: int | None, opens_browser: bool, scene: str | None) -> None:
         with _redirect(link) if opens_browser else nullcontext("") as page:
             if page:
                 threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
-            stop = _serve(listener, token)
-    stop()
+            with suppress(KeyboardInterrupt), handled(signal.SIGTERM, signal.default_int_handler):
+                from ..explorer.server import serve  # slow to import: the link stands there already
+
+                serve(listener, token)
+    say("The explorer has stopped.")
+    leave()
 
 
 @contextmanager
@@ -101,11 +106,8 @@ def _listen(port: int | None) -> socket.socket:
     raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another with --port.")
 
 
-def _serve(listener: socket.socket, token: str) -> Callable[[], None]:
-    """Run the server until Ctrl-C or SIGTERM, neither a failure; returns what ends the process."""
-    from ..explorer import server
-
-    with suppress(KeyboardInterrupt), handled(signal.SIGTERM, signal.default_int_handler):
-        server.serve(listener, token)
-    say("The explorer has stopped.")
-    return server.leave
+def leave() -> None:
+    """End the process at once: a thread may be in the midst of a solver."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

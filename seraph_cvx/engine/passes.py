@@ -41,9 +41,6 @@ EXACT_POINTS = 1_000
 VisitAll: TypeAlias = Callable[[Callable[[int], Any], Sequence[int]], Iterable[Any]]
 """A function like `map`: the results come in the order of the strips."""
 
-Product: TypeAlias = Callable[[Any, Any], Any]
-"""A product of matrices: plain, or by short sums."""
-
 Listed: TypeAlias = tuple[Array, Array, Array | None]
 """Differences of listed pairs for distances, the same for v v', and the sizes of the latter."""
 

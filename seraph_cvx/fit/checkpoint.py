@@ -17,6 +17,7 @@ from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..processes.array_file import parse_arrays, read_regular_file
+from ..processes.journal import NUMBER
 from ..processes.whole_file import write_whole
 from .steps import DescentState
 
@@ -74,41 +75,34 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None
-        cure = "Give another path, or remove the file to start anew."
         content = read_regular_file(self.path)
         try:
             arrays = parse_arrays(content)
             header, matrix = json.loads(str(arrays["header"])), arrays["matrix"]
-            keys = ("format", "fingerprint", "history", "pace", "search")
-            version, of_fit, history, schedule, search = (header[key] for key in keys)
+            if header["format"] != FORMAT:
+                problem = "is a checkpoint of another version"
+            elif header["fingerprint"] != self.fingerprint:
+                problem = "is the checkpoint of another fit: its data or its parameters differ"
+            else:
+                history, schedule, search = (header[key] for key in ("history", "pace", "search"))
+                iterations = [kind(**entries) for entries in history]
+                numbers = [*schedule, *(search or ())]
+                numbers += [v for entries in history for k, v in entries.items() if k != "kind"]
+                if (
+                    all(type(number) in NUMBER for number in numbers)
+                    and (len(schedule), len(search or (0, 0, 0))) == (2, 3)
+                    and (matrix.ndim, matrix.dtype.str[1:]) == (2, "f8")
+                    and (search is not None or len(matrix) == self.n_features)
+                    and np.all(np.isfinite(matrix))
+                ):
+                    state = matrix if search is None else DescentState(matrix, *search)
+                    return iterations, schedule, state
+                problem = "is damaged: its parts do not fit together"
         except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
-            raise ValueError(
-                f"{self.path} is damaged, or no checkpoint of an alternation ({error}). {cure}"
-            ) from error
-        if version != FORMAT:
-            raise ValueError(f"{self.path} is a checkpoint of another version. {cure}")
-        if of_fit != self.fingerprint:
-            raise ValueError(
-                f"{self.path} is the checkpoint of another fit: its data or its parameters differ. "
-                + cure
-            )
-        try:
-            iterations = [kind(**entries) for entries in history]
-            numbers = [*schedule, *(search or ())]
-            numbers += [v for entries in history for k, v in entries.items() if k != "kind"]
-            is_whole = (
-                all(type(number) in (int, float) for number in numbers)
-                and (len(schedule), len(search or (0, 0, 0))) == (2, 3)
-                and matrix.ndim == 2
-                and matrix.dtype == np.float64
-                and (search is not None or len(matrix) == self.n_features)
-                and np.all(np.isfinite(matrix))
-            )
-        except (TypeError, AttributeError):
-            is_whole = False
-        if not is_whole:
-            raise ValueError(f"{self.path} is damaged: its parts do not fit together. {cure}")
-        return iterations, schedule, matrix if search is None else DescentState(matrix, *search)
+            problem = f"is damaged, or no checkpoint of an alternation ({error})"
+        raise ValueError(
+            f"{self.path} {problem}. Give another path, or remove the file to start anew."
+        )
 
 
 def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[str, Any]) -> str:

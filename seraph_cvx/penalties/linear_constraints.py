@@ -132,7 +132,7 @@ class LinearConstraints(Constraint):
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The combination of the B_i nearest to Z, and its conjugate."""
-        nu = self._coefficients(Z)
+        nu = self._least_squares(self._triangle, self._rotation.T @ np.ravel(Z))
         slack = gamma(len(nu) + FEW_ROUNDINGS) * (np.abs(nu) @ np.abs(self._rows))
         conjugate = at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances))
         nearest = (nu @ self._rows).reshape(Z.shape)
@@ -183,10 +183,6 @@ class LinearConstraints(Constraint):
         parts = [ball_matrix(B) * nu for B, (nu, _, _) in zip(self.matrices, balls, strict=True)]
         total = sum((nu * t + abs(nu) * e for nu, t, e in balls), arb(0))
         return sum(parts[1:], parts[0]), total
-
-    def _coefficients(self, Z: FloatArray) -> FloatArray:
-        """The nu whose combination of the B_i is nearest to Z."""
-        return self._least_squares(self._triangle, self._rotation.T @ np.ravel(Z))
 
     def _least_squares(self, columns: FloatArray, target: FloatArray) -> FloatArray:
         """The least squares solution; for bounds, the nonnegative one."""

@@ -59,13 +59,7 @@ UNKNOWN_SETTINGS: dict[str, Any] = {
     **{"versions": {}, "date": "?", "machine": "?", "memory_limit": 0, "options": {}},
     **{"instances": [], "entrants": [], "tols": []},
 }
-"""What a line on the settings of a race may leave out, all but the time limit."""
-
-SETTINGS: dict[str, tuple[type, ...]] = {
-    **{name: (type(unknown),) for name, unknown in UNKNOWN_SETTINGS.items()},
-    **dict.fromkeys(("time_limit", "memory_limit"), NUMBER),
-}
-"""The types of the settings of a race."""
+"""What a line on the settings of a race may leave out: all but the time limit."""
 
 REFERENCE_FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("instance", "checksum"), (str,)),
@@ -102,9 +96,11 @@ class RaceJournal(Journal):
             check_fields(content, REFERENCE_FIELDS)
             self.references[content["instance"]] = content
         elif kind == "race":
-            check_fields(content := UNKNOWN_SETTINGS | content, SETTINGS)
-            for names in (content["instances"], content["entrants"]):
-                check_fields(names, dict.fromkeys(range(len(names)), (str,)))
+            content = UNKNOWN_SETTINGS | content
+            types = {name: (type(unknown),) for name, unknown in UNKNOWN_SETTINGS.items()}
+            check_fields(content, types | dict.fromkeys(("time_limit", "memory_limit"), NUMBER))
+            names = dict(enumerate(content["instances"] + content["entrants"]))
+            check_fields(names, dict.fromkeys(names, (str,)))
             self.races.append(content)
         else:
             raise ValueError(f"a line of kind {kind!r}")

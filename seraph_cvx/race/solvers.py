@@ -191,7 +191,8 @@ def _why_not(name: str, reason: str) -> str:
     from ..m_step.conic import conic_solvers
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
-    here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
+    others = (*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS, *FACTOR_ENTRANTS)
+    here = [entrant for entrant in others if not what_is_missing(entrant)]
     known = [*_our_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
     labels = ", ".join(entrant.label for entrant in known)
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
@@ -199,11 +200,6 @@ def _why_not(name: str, reason: str) -> str:
 
 def _our_entrants() -> list[Entrant]:
     return [Entrant(name, "", f"{__name__}:our_solver", (name,)) for name in _OUR_SOLVERS]
-
-
-def listed_entrants() -> list[Entrant]:
-    """The solvers besides those of CVXPY's cones, installed or not."""
-    return [*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS, *FACTOR_ENTRANTS]
 
 
 def kinds_of_entrants() -> dict[str, list[Entrant]]:

@@ -139,17 +139,12 @@ def time_table(race: Race, tol: float, merged: bool = False) -> ResultTable:
 
 def _shares(race: Race, label: str, tol: float) -> dict[str, Any]:
     """The medians of compile, solve and certify seconds over the runs that solved."""
-    runs = [
-        row for row in race.rows if label_of(row) == label and row["tol"] == tol and _is_solved(row)
-    ]
+    runs = [row for row in race.rows if label_of(row) == label and row["tol"] == tol]
+    runs = [row for row in runs if row["true_gap"] is not None and row["true_gap"] <= tol]
     return {
         f"median {name}": _median(row[f"{name}_seconds"] for row in runs)
         for name in ("compile", "solve", "certify")
     }
-
-
-def _is_solved(row: Mapping[str, Any]) -> bool:
-    return row["true_gap"] is not None and bool(row["true_gap"] <= row["tol"])
 
 
 def _median(values: Iterable[float | None]) -> float | str:

@@ -37,7 +37,7 @@ from seraph_cvx.explorer.views import sheet
 def launched(monkeypatch):
     """The tokens that the command serves with, and whom its sockets hear."""
     launches = []
-    monkeypatch.setattr(server, "leave", lambda: None)
+    monkeypatch.setattr(command, "leave", lambda: None)
     monkeypatch.setattr(
         server, "serve", lambda listener, token: launches.append((token, listener.getsockname()))
     )

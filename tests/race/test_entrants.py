@@ -25,11 +25,11 @@ from seraph_cvx.race.attempt import Attempt, Entrant, NotForThisProblem, own_ent
 from seraph_cvx.race.conic_solvers import conic, conic_entrants
 from seraph_cvx.race.factor_solvers import nonlinear_options, on_factor, state_on_factor
 from seraph_cvx.race.formula_solvers import ListedProblem
-from seraph_cvx.race.solvers import entrants, listed_entrants
+from seraph_cvx.race.solvers import entrants, kinds_of_entrants
 from seraph_cvx.race.suite import InstanceSpec, suite
 
 TINY = "iris-n20-standard-hyper-w1-s0"
-OTHERS = {entrant.solver: entrant for entrant in listed_entrants()}
+OTHERS = {e.solver: e for kind in ("formula", "factor") for e in kinds_of_entrants()[kind]}
 LIMITS = ("time limit", "memory limit")
 FREE = ("UNO", "CVXOPT", "QICS", "pymanopt", "L-BFGS-B", "trust-constr")
 
