@@ -56,12 +56,12 @@ def _():
     *v*<sup>⊤</sup>*Av* ≥ 0 is a half-space of matrices. The metrics are what all these half-spaces,
     one for each *v*, have in common.
 
-    - An intersection of convex sets is convex: every mixture (1 − *t*)*A* + *tB* of two metrics is
+    - An intersection of convex sets is convex: every mixture (1 − θ)*A* + θ*B* of two metrics is
       a metric.
-    - If *A* is a metric, so is every multiple *cA* with *c* ≥ 0. That makes the set a **cone**.
+    - If *A* is a metric, so is every multiple θ*A* with θ ≥ 0. That makes the set a **cone**.
 
     Here are two metrics made from iris flowers: the inverse covariance of the sepals of *setosa*,
-    called *A*, and of *virginica*, called *B*. Between them, at 0 ≤ *t* ≤ 1, every mixture is a
+    called *A*, and of *virginica*, called *B*. Between them, at 0 ≤ θ ≤ 1, every mixture is a
     metric. Further out you leave the cone sooner or later: both have the trace 2, so that the
     eigenvalues of *B* − *A* sum to 0, and one of them is negative.
     """)
@@ -88,9 +88,9 @@ def _():
 
 @app.cell(hide_code=True)
 def _(A, B, mixture):
-    def _draw(t):
+    def _draw(theta):
         ball, left = panel("Where the distance from the center is 1", "length", "width")
-        mixed = (1 - t) * A + t * B
+        mixed = (1 - theta) * A + theta * B
         x = np.linspace(-4, 4, 161)
         squared = mixed[0, 0] * x**2 + mixed[1, 1] * x[:, None] ** 2
         squared = squared + 2 * mixed[0, 1] * x * x[:, None]
@@ -98,17 +98,17 @@ def _(A, B, mixture):
         if np.min(squared) < 0:
             left.contourf(x, x, squared, levels=[-1e9, 0], colors=[ORANGE], alpha=0.4)
         left.set_aspect("equal")
-        lowest, right = panel("The smallest eigenvalue is concave in t", "t", "eigenvalue")
-        ts = np.linspace(-1, 2.5, 101)
-        eigenvalues = [np.linalg.eigvalsh((1 - s) * A + s * B)[0] for s in ts]
+        lowest, right = panel("The smallest eigenvalue is concave in θ", "θ", "eigenvalue")
+        thetas = np.linspace(-1, 2.5, 101)
+        eigenvalues = [np.linalg.eigvalsh((1 - at) * A + at * B)[0] for at in thetas]
         here = np.linalg.eigvalsh(mixed)[0]
         right.axvspan(0, 1, color=GRAY, alpha=0.2)
         right.axhline(0, color="black", linewidth=1)
-        right.plot(ts, eigenvalues, color=BLUE)
-        right.plot(t, here, "o", markersize=11, color=BLUE if here >= 0 else ORANGE)
+        right.plot(thetas, eigenvalues, color=BLUE)
+        right.plot(theta, here, "o", markersize=11, color=BLUE if here >= 0 else ORANGE)
         return ball, lowest
 
-    Moving("Mixture t:", mixture, _draw)
+    Moving("Mixture θ:", mixture, _draw)
 
 
 @app.cell(hide_code=True)
@@ -116,7 +116,7 @@ def _():
     angle = mo.ui.slider(steps=list(range(-180, 181, 30)), value=-30)
     mo.md(f"""
     Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
-    into a hyperbola, and the matrix is no metric. Gray marks the mixtures, 0 ≤ *t* ≤ 1.
+    into a hyperbola, and the matrix is no metric. Gray marks the mixtures, 0 ≤ θ ≤ 1.
 
     ## 1.3 The nearest metric: clip the eigenvalues
 

@@ -51,8 +51,11 @@ def _():
     let *v*ₖ be the difference of its points and *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η its **score**:
     negative for near, positive for far.
 
+    In the whole course, *p* without a label in brackets is the probability of "dissimilar": *p* =
+    *p*(−1) = σ(*s*), with the logistic function σ, and *p*(+1) = 1 − *p*.
+
     Below are 50 irises, three of each kind with a label: 9 similar and 27 dissimilar pairs. The
-    metric is *A* = *tI*; only its scale *t* is free. Too small, and all pairs look similar; too
+    metric is *A* = θ*I*; only its multiple θ is free. Too small, and all pairs look similar; too
     large, and all look dissimilar.
     """)
 
@@ -74,27 +77,27 @@ def _():
 def _(X, pairs, scale):
     _labeled = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
     _scales = np.linspace(0, 2, 81)
-    _values = [_labeled.value(_t * np.eye(4)) for _t in _scales]
+    _values = [_labeled.value(_theta * np.eye(4)) for _theta in _scales]
 
-    def _draw(t):
-        curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p(+1)")
+    def _draw(theta):
+        curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p, dissimilar")
         s = np.linspace(-1.5, 6, 121)
-        left.plot(s, paper.posterior(s, 1.0, 0.0), color=GRAY)
+        left.plot(s, paper.posterior(s, -1.0, 0.0), color=GRAY)
         for rows, color, mark, name in (
             (pairs.dissimilar, ORANGE, "s", "dissimilar"),
             (pairs.similar, BLUE, "o", "similar"),
         ):
-            d = paper.squared_distances(X, rows, t * np.eye(4))
+            d = paper.squared_distances(X, rows, theta * np.eye(4))
             style = {"color": color, "marker": mark, "linestyle": "", "alpha": 0.7}
-            left.plot(d - 1, paper.posterior(d, 1.0, 1.0), label=name, **style)
+            left.plot(d - 1, paper.posterior(d, -1.0, 1.0), label=name, **style)
         left.set(xlim=(-1.5, 6), ylim=(-0.03, 1.03))
-        left.legend(fontsize=11, loc="upper right")
-        loss, right = panel("The surprise at all labels", "scale t", "sum of −ln p(y)")
+        left.legend(fontsize=11, loc="lower right")
+        loss, right = panel("The surprise at all labels", "multiple θ", "sum of −ln p(y)")
         right.plot(_scales, _values, color="black")
-        right.plot(t, _labeled.value(t * np.eye(4)), "o", markersize=11, color=GREEN)
+        right.plot(theta, _labeled.value(theta * np.eye(4)), "o", markersize=11, color=GREEN)
         return curve, loss
 
-    Moving("Scale t of the metric:", scale, _draw)
+    Moving("Multiple θ of the identity:", scale, _draw)
 
 
 @app.cell(hide_code=True)
@@ -267,7 +270,7 @@ def _(pairs, weight):
             title = (
                 f"{name}: " + (f"{excess:.1%} above" if excess > 1e-9 else "below") + " its chord"
             )
-            figure, ax = panel(title, "t, from A to B", "value")
+            figure, ax = panel(title, "θ, from A to B", "value")
             chord = segment.chord(values)
             ax.plot(segment.positions, values, color=color)
             ax.plot(segment.positions, chord, "--", color=GRAY)

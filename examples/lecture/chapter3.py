@@ -60,8 +60,8 @@ def _():
 
     {formulas(LAGRANGIAN)}
 
-    Where the equations hold, the price is 0 and *L* = *f*(*A*), whatever *p* is. So the minimum of
-    *L* over **all** *A* ⪰ 0 and *s* is at most the minimum of *f*: a lower bound for each *p*.
+    Where the equations hold, the price is 0 and Λ = *f*(*A*), whatever *p* is. So the minimum of Λ
+    over **all** *A* ⪰ 0 and *s* is at most the minimum of *f*: a lower bound for each *p*.
 
     ### Sort the terms
 
@@ -129,7 +129,7 @@ def _():
 
     ## 3.5 The dual: maximum entropy
 
-    What is left of *L* is the lower bound *D*(*p*). The best bound is the **dual**:
+    What is left of Λ is the lower bound *D*(*p*). The best bound is the **dual**:
 
     {formulas(DUAL)}
 
@@ -153,7 +153,7 @@ def _():
     how.
 
     Let us see it on irises. `certify` makes a feasible *p* from any metric (chapter 4 tells how)
-    and returns both bounds. Below, *A* is *t* times the optimal metric.
+    and returns both bounds. Below, *A* is θ times the optimal metric.
     """)
 
 
@@ -174,26 +174,28 @@ def _():
 
 @app.cell(hide_code=True)
 def _(objective, optimum, share):
-    _ts = np.unique([*np.linspace(0, 2, 41), 1.0])
-    _found = [certify(objective, _t * optimum.metric) for _t in _ts]
+    _thetas = np.unique([*np.linspace(0, 2, 41), 1.0])
+    _found = [certify(objective, _theta * optimum.metric) for _theta in _thetas]
 
-    def _draw(t):
-        here = certify(objective, t * optimum.metric)
-        bounds, left = panel("The optimum lies between the bounds", "t", "value")
+    def _draw(theta):
+        here = certify(objective, theta * optimum.metric)
+        bounds, left = panel("The optimum lies between the bounds", "θ", "value")
         high = [each.primal_value for each in _found]
         low = [each.dual_value for each in _found]
-        left.plot(_ts, high, color=ORANGE, label="f(A)")
-        left.plot(_ts, low, color=BLUE, label="D(p)")
+        left.plot(_thetas, high, color=ORANGE, label="f(A)")
+        left.plot(_thetas, low, color=BLUE, label="D(p)")
         left.axhline(optimum.value, color=GRAY, linestyle="--", linewidth=1.5, label="optimum")
         ends = [here.dual_value, here.primal_value]
-        left.plot([t, t], ends, "o-", color="black")
+        left.plot([theta, theta], ends, "o-", color="black")
         left.legend(fontsize=11, loc="upper center")
-        gaps, right = panel(f"The gap at t = {t:g}: {here.duality_gap:.2g}", "t", "f(A) − D(p)")
-        right.semilogy(_ts, [each.duality_gap for each in _found], color=GREEN)
-        right.plot(t, here.duality_gap, "o", markersize=10, color="black")
+        gaps, right = panel(
+            f"The gap at θ = {theta:g}: {here.duality_gap:.2g}", "θ", "f(A) − D(p)"
+        )
+        right.semilogy(_thetas, [each.duality_gap for each in _found], color=GREEN)
+        right.plot(theta, here.duality_gap, "o", markersize=10, color="black")
         return bounds, gaps
 
-    Moving("Multiple t of the optimal metric:", share, _draw)
+    Moving("Multiple θ of the optimal metric:", share, _draw)
 
 
 @app.cell(hide_code=True)
@@ -239,10 +241,11 @@ def _():
     mo.md("""
     ### Complementary slackness
 
-    ⟨*M*(*p*), *A*⟩ = 0 means more than it seems to. With *A* = *LL*<sup>⊤</sup> it is the sum of
-    ℓ<sup>⊤</sup>*M*ℓ ≥ 0 over the columns ℓ of *L*. So each of these is 0, then *M*ℓ = 0, and the
-    product *MA* is 0: the two matrices share eigenvectors, and in each direction at least one of
-    the two eigenvalues is 0. No direction is used by the metric **and** has slack in the dual.
+    ⟨*M*(*p*), *A*⟩ = 0 means more than it seems to. With *A* = *LL*<sup>⊤</sup> it is the trace of
+    *L*<sup>⊤</sup>*ML*, which is PSD. A PSD matrix with the trace 0 is 0, so every column *v* of
+    *L* has *v*<sup>⊤</sup>*Mv* = 0, then *Mv* = 0, and the product *MA* is 0: the two matrices
+    share eigenvectors, and in each direction at least one of the two eigenvalues is 0. No direction
+    is used by the metric **and** has slack in the dual.
     Lower the trace weight λ and see directions change sides:
     """)
     return (penalty,)

@@ -187,8 +187,7 @@ def _():
 
     ### The longest step is the best
 
-    Let *r*ₖ be the entry of *p*<sub>τ</sub>, which lies between *p*ₖ and 1. Then *D* does not fall
-    as τ grows:
+    The entries of *p*<sub>τ</sub> lie between those of *p* and 1. So *D* does not fall as τ grows:
 
     {formulas(LONGER_STEP)}
 
@@ -203,10 +202,11 @@ def _():
 
     {formulas(ROUNDING, PSD_PROOF)}
 
-    A computed eigenvalue of 10⁻¹⁷ says nothing about the true one's sign. The second tool does: if
-    *E* = *B* − δ*I* − *FF*<sup>⊤</sup> has a norm below δ, then δ*I* + *E* is positive definite and
-    so is *B*, which is *FF*<sup>⊤</sup> more; whatever *F* is. *E* is rounded as well, so γ bounds
-    that and is added. Try it on 6 × 6 matrices with one small eigenvalue:
+    A computed eigenvalue of 10⁻¹⁷ says nothing about the true one's sign. The second tool does: let
+    *C* = *B* − δ*I* − *FF*<sup>⊤</sup> be the part of *B* that is left over. If its norm is below
+    δ, then δ*I* + *C* is positive definite and so is *B*, which is *FF*<sup>⊤</sup> more; whatever
+    *F* is. *C* is rounded as well, so γ bounds that and is added. Try it on 6 × 6 matrices with one
+    small eigenvalue:
     """)
 
 
@@ -290,9 +290,11 @@ def _():
     ## Questions
 
     /// details | 1. The true gap is 10⁻⁸, the proved one is 10⁻⁴. Who is wrong?
-    Nobody. The proved gap is an upper bound on the true one. Near the optimum *f* is flat, so an
-    error of size ε in *A* costs ε² in *f*; but it moves the gradient, and with it *p* and the
-    bound, by ε.
+    Nobody. The proved gap is an upper bound on the true one. Let *A* be off the optimum by a small
+    step *C* within the face of the cone in which the optimum lies. There ⟨∇*f*, *C*⟩ = 0 at the
+    optimum, so *f* rises only with the square of the step: 10⁻⁴ in *A* costs about 10⁻⁸. But the
+    gradient, and with it *p* and the bound, moves by about 10⁻⁴. A step off the face is another
+    matter: there ∇*f* has eigenvalues above 0, and *f* rises in proportion to the step.
     ///
 
     /// details | 2. Why is *p* = *b*/*c* useless as an anchor if λ = 0 and ν = 0?

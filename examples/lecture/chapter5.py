@@ -100,14 +100,14 @@ def _():
 
     ## 5.2 Interior points
 
-    Stay inside the cone: a **barrier**, the logarithm of the determinant with a weight *t*, grows
-    without bound where an eigenvalue goes to 0. Minimize for a large *t* by Newton's method, make
-    *t* smaller, repeat.
+    Stay inside the cone: a **barrier**, minus the logarithm of the determinant with a weight ε,
+    grows without bound where an eigenvalue goes to 0. Minimize for a large ε by Newton's method,
+    make ε smaller, repeat.
 
     {formulas(CENTRAL_PATH)}
 
     On this path the gradient is a multiple of *A*<sup>−1</sup>, hence PSD: *p* = σ(*s*) is
-    feasible, no anchor is needed, and by chapter 4 the gap is ⟨*tA*<sup>−1</sup>, *A*⟩ = *mt*.
+    feasible, no anchor is needed, and by chapter 4 the gap is ⟨ε*A*<sup>−1</sup>, *A*⟩ = *m*ε.
     **An interior-point method knows its gap**, as long as it is on the path. Here is one,
     for 4 × 4 metrics in ten coordinates:
     """)
@@ -123,32 +123,32 @@ def _(X, objective, pairs):
     E[np.arange(10), upper[0], upper[1]] = E[np.arange(10), upper[1], upper[0]] = 1.0
     features = np.einsum("ki,jil,kl->kj", V, E, V)  # v'E_j v
 
-    def newton_step(A, t):
-        """Where Newton's method goes for f(A) - t ln det A, and how far in its own norm."""
+    def newton_step(A, epsilon):
+        """Where Newton's method goes for f(A) - epsilon ln det A, and how far in its own norm."""
         d = np.einsum("ki,ij,kj->k", V, A, V)
         p = 1 / (1 + np.exp(objective.threshold - d))
         inverse = np.linalg.inv(A)
-        slope = np.einsum("jil,il->j", E, objective.gradient(A) - t * inverse)
+        slope = np.einsum("jil,il->j", E, objective.gradient(A) - epsilon * inverse)
         turned = np.einsum("ab,jbc,cd->jad", inverse, E, inverse)
         hessian = features.T @ ((c * p * (1 - p))[:, None] * features)
-        hessian = hessian + t * np.einsum("jab,lba->jl", turned, E)
+        hessian = hessian + epsilon * np.einsum("jab,lba->jl", turned, E)
         move = -np.linalg.solve(hessian, slope)
-        return np.einsum("j,jil->il", move, E), np.sqrt(-slope @ move / t)
+        return np.einsum("j,jil->il", move, E), np.sqrt(-slope @ move / epsilon)
 
     return (newton_step,)
 
 
 @app.cell
 def _(newton_step, objective):
-    central, _A, _t = [], np.eye(4), 10.0
-    while _t > 1e-9:
+    central, _A, _epsilon = [], np.eye(4), 10.0
+    while _epsilon > 1e-9:
         for _ in range(50):
-            _move, _decrement = newton_step(_A, _t)
+            _move, _decrement = newton_step(_A, _epsilon)
             if _decrement < 1e-6:
                 break
             _A = _A + _move / (1 + _decrement)  # a damped step never leaves the cone
-        central.append((_t, _A, certify(objective, _A)))
-        _t /= 5
+        central.append((_epsilon, _A, certify(objective, _A)))
+        _epsilon /= 5
     return (central,)
 
 
@@ -160,31 +160,31 @@ def _(central):
 
 @app.cell(hide_code=True)
 def _(barrier, central):
-    _t = np.array([t for t, _, _ in central])
+    _weights = np.array([epsilon for epsilon, _, _ in central])
     _eigenvalues = np.array([np.linalg.eigvalsh(A) for _, A, _ in central])
     _proved = np.array([certificate.duality_gap for *_, certificate in central])
 
     def _draw(k):
         k = int(k)
-        spectrum, left = panel(f"Eigenvalues of A at t = {_t[k]:.1e}", "t", "eigenvalue")
-        left.loglog(_t, _eigenvalues, color=BLUE)
-        left.plot(np.full(4, _t[k]), _eigenvalues[k], "o", color="black", markersize=8)
+        spectrum, left = panel(f"Eigenvalues of A at ε = {_weights[k]:.1e}", "ε", "eigenvalue")
+        left.loglog(_weights, _eigenvalues, color=BLUE)
+        left.plot(np.full(4, _weights[k]), _eigenvalues[k], "o", color="black", markersize=8)
         left.invert_xaxis()
-        claimed, right = panel("The gap it knows, and the proved one", "t", "gap")
-        right.loglog(_t, _proved, color=GREEN, linewidth=5, alpha=0.5, label="proved")
-        right.loglog(_t, 4 * _t, "--", color="black", linewidth=1.5, label="m t")
-        right.plot(_t[k], _proved[k], "o", color="black", markersize=9)
+        claimed, right = panel("The gap it knows, and the proved one", "ε", "gap")
+        right.loglog(_weights, _proved, color=GREEN, linewidth=5, alpha=0.5, label="proved")
+        right.loglog(_weights, 4 * _weights, "--", color="black", linewidth=1.5, label="mε")
+        right.plot(_weights[k], _proved[k], "o", color="black", markersize=9)
         right.invert_xaxis()
         right.legend()
         return spectrum, claimed
 
-    Moving("How often t was divided by 5:", barrier, _draw)
+    Moving("How often ε was divided by 5:", barrier, _draw)
 
 
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    The eigenvalues that are 0 at the optimum get there like *t*: the metric has its low rank only
+    The eigenvalues that are 0 at the optimum get there like ε: the metric has its low rank only
     in the limit. A step solves a system in *m*(*m* + 1)/2 unknowns: 5,050 for a hundred features,
     and the work grows with the cube of that. Conic solvers such as Clarabel do the same with the
     pairs in exponential cones. **What they say of themselves:** residuals of the KKT conditions,
@@ -323,7 +323,7 @@ def _(race):
     - **Projected gradient, FISTA:** about *m*²/2 unknowns; a step is a pass over the pairs
       and an eigendecomposition; they judge themselves by the length of a step.
     - **Interior points:** about *m*²/2 unknowns, more in conic form; a step is a linear system;
-      they judge themselves by residuals, or by *mt* on the path.
+      they judge themselves by residuals, or by *m*ε on the path.
     - **Newton on a face:** *m*ρ unknowns; a step is a few passes; it judges itself by
       the slope.
     - **All of them, here:** judged by the certificate.
@@ -341,13 +341,13 @@ def _():
     ///
 
     /// details | 2. On the central path all eigenvalues are positive. How can the rank fall?
-    It is the limit: *A*∇*f*(*A*) = *tI*, so where an eigenvalue of the gradient stays away from
-    0, that of *A* goes to 0 like *t*.
+    It is the limit: *A*∇*f*(*A*) = ε*I*, so where an eigenvalue of the gradient stays away from
+    0, that of *A* goes to 0 like ε.
     ///
 
     /// details | 3. Converged on a face, and ∇*f* has a negative eigenvalue. What next?
     Add its eigenvector *u* as a column. The new column must have a finite length: at length 0
-    the slope is zero again, so one first minimizes *f*(*A* + *tuu*<sup>⊤</sup>) over *t* > 0.
+    the slope is zero again, so one first minimizes *f*(*A* + θ*uu*<sup>⊤</sup>) over θ > 0.
     ///
 
     ## Exercise

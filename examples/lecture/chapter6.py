@@ -25,7 +25,7 @@ with app.setup:
         ONE_FUNCTION,
         THREE_LOSSES,
     )
-    from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
+    from seraph_cvx.model.pair_losses import EntropyLoss, SharpenedLoss
     from seraph_cvx.plots.style import PALETTE
 
 
@@ -144,7 +144,7 @@ def _(pairs):
 
     Put the best *q* into *J*. Then M-step, *J* and (7) are all functions of *A* alone, and of
     the same form. They differ in **one scalar function** of the score of an unlabeled pair, and
-    in *M*:
+    in *K*, what is linear:
 
     {formulas(ONE_FUNCTION, THREE_LOSSES, LINEAR_PARTS)}
     """)
@@ -162,12 +162,12 @@ def _(sharpness):
 
     def _draw(a):
         losses, left = panel(f"Loss of an unlabeled pair, a = {a:g}", "score s", "φ₂(s)")
-        left.plot(_s, LogisticLoss().value(_s), color=GRAY, label="M-step, convex")
+        left.plot(_s, np.logaddexp(0, _s), color=GRAY, label="M-step, convex")
         left.plot(_s, SharpenedLoss(a).value(_s), color=BLUE, label="J")
         left.plot(_s, EntropyLoss().value(_s), color=ORANGE, label="(7)")
         left.set_ylim(-0.05, 2)
         left.legend()
-        labels, right = panel("The soft label against the posterior", "p(−1)", "q(−1)")
+        labels, right = panel("The soft label against the posterior", "p", "q(−1)")
         p = 1 / (1 + np.exp(-_s))
         right.plot(p, p, color=GRAY, linewidth=1, label="q = p")
         right.plot(p, 1 / (1 + np.exp(-a * _s)), color=BLUE, label="E-step")
@@ -182,7 +182,7 @@ def _():
     mo.md(f"""
     *J* and (7) are hills: highest where a pair is undecided, *s* = 0, so a metric is pushed
     away from there, to either side. That is the semi-supervised part, and it is also why
-    neither is convex. At *a* → 1 the hill is flat; at *a* → ∞ it is φ₁(|*s*|), with hard labels.
+    neither is convex. At *a* → 1 the hill is flat; at *a* → ∞ it is φ₁(−|*s*|), with hard labels.
     One method, Newton on a face (chapter 5), serves all three.
 
     ## 6.4 What the certificate still says

@@ -110,28 +110,28 @@ def _show(report: PaperReport) -> None:
 
     table = Table(title=visible(report.description), title_justify="left")
     table.add_column("", justify="right")
-    for column in ("claim", "verdict", "residual", "tolerance"):
-        is_number = column in ("residual", "tolerance")
-        justify: Any = "right" if is_number else "left"
+    for column in ("claim", "verdict", "fails by", "residual", "tolerance"):
+        justify: Any = "left" if column in ("claim", "verdict") else "right"
         table.add_column(column, justify=justify, no_wrap=column != "claim")
     is_wide = screen.width >= 120
     if is_wide:
         table.add_column("decisive check")
-    rows = {c.number: ([in_symbols(c.name), "skipped", "", ""], "dim") for c in report.skipped}
+    rows = {c.number: ([in_symbols(c.name), "skipped", "", "", ""], "dim") for c in report.skipped}
     for row in report.rows:
         name, verdict = in_symbols(row["name"]), row["verdict"]
         check, color = in_symbols(row["decisive check"]), COLORS.get(verdict, "red")
         if not row["as expected"]:
             name, verdict, color = f"{name}: {check}", f"{verdict} (unexpected)", "red"
-        cells = [name, verdict, f"{row['residual']:.1e}", f"{row['tolerance']:.0e}"]
+        fails_by = row["fails by"] and f"{row['fails by']:.1e}"
+        cells = [name, verdict, fails_by, f"{row['residual']:.1e}", f"{row['tolerance']:.0e}"]
         rows[row["claim"]] = ([*cells, check] if is_wide else cells, color)
     for number, (cells, color) in sorted(rows.items()):
         table.add_row(str(number), *cells, style=color)
     screen.print(table)
     say(
-        "Residual: how far the numbers are from the claim, of the check nearest to failing; up to "
-        "the tolerance it passes. Where a claim is false as printed, it is that of what holds "
-        "instead."
+        "Fails by: how far the numbers are from a claim that is false as printed. Residual: how "
+        "far they are from the claim, or else from what holds instead of it, which is below; up "
+        "to the tolerance it passes."
     )
 
 

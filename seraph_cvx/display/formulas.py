@@ -59,7 +59,8 @@ PAIRS = "y = 1 for a similar pair, y = -1 for a dissimilar one; "
 
 WEIGHTS = (
     "v_k = x_i - x_j of pair k; c_k: mu if it is unlabeled, else its confidence, 1 by default; "
-    "b_k: 0 if it is similar, c_k if dissimilar, mu q(-1) if unlabeled"
+    "b_k: 0 if it is similar, c_k if dissimilar, mu q(-1) if unlabeled; "
+    "Delta: the Laplacian of a graph of neighbors"
 )
 
 PROBABILITY = Formula(
@@ -112,14 +113,15 @@ M_STEP_ONE_TERM = Formula(
     r" + \eta \beta + \langle R, A \rangle"
     "\n"
     r"s_k = v_k^\top A v_k - \eta , \quad G = \sum_{k} b_k v_k v_k^\top , \quad"
-    r" \beta = \sum_{k} b_k , \quad R = \lambda I + \nu X^\top L X",
+    r" \beta = \sum_{k} b_k , \quad R = \lambda I + \nu X^\top \Delta X",
     WEIGHTS,
 )
 
 CONVEX_FUNCTION = Formula(
     "A convex function",
     "",
-    r"f((1 - t) A + t B) \leq (1 - t) f(A) + t f(B) , \quad 0 \leq t \leq 1",
+    r"f((1 - \theta) A + \theta B) \leq (1 - \theta) f(A) + \theta f(B) , \quad"
+    r" 0 \leq \theta \leq 1",
 )
 
 LOGISTIC_IDENTITY = Formula(
@@ -165,28 +167,29 @@ DESCENT = Formula(
 LEAST_OVER_SOFT_LABELS = Formula(
     "What an unlabeled pair adds to J at its best soft label",
     "",
-    r"q(y) = \frac{p(y)^a}{Z} , \quad Z = \sum_{y} p(y)^a"
+    r"q(y) = \frac{p(y)^a}{\sum_{y'} p(y')^a}"
     "\n"
-    r"\min_{q} \mu (E_q[-\ln p] - \frac{H(q)}{a}) = -\frac{\mu}{a} \ln Z"
+    r"\min_{q} \mu (E_q[-\ln p] - \frac{H(q)}{a}) = -\frac{\mu}{a} \ln \sum_{y} p(y)^a"
     r" = \mu \frac{a - 1}{a} H_a(p)",
-    "H_a(p) = ln(Z)/(1 - a): the Renyi entropy of order a; the best q is the E-step",
+    "H_a: the Renyi entropy of order a, whose definition is the last equation; the best q is the "
+    "E-step",
 )
 
 ONE_FUNCTION = Formula(
     "One function",
     "",
     r"\Phi(A) = \sum_{\mathcal{S} \cup \mathcal{D}} c_k \phi_1(s_k)"
-    r" + \mu \sum_{\mathcal{U}} \phi_2(s_k) + \langle M, A \rangle + \operatorname{constant} ,"
-    r" \quad \phi_1(s) = \ln(1 + e^{-s})",
-    "s_k: the squared distance of pair k under A less eta; M: a matrix made from the labels and R",
+    r" + \mu \sum_{\mathcal{U}} \phi_2(s_k) + \langle K, A \rangle + \operatorname{constant} ,"
+    r" \quad \phi_1(s) = \ln(1 + e^s)",
+    "s_k: the squared distance of pair k under A less eta; K: a matrix made from the labels and R",
 )
 
 THREE_LOSSES = Formula(
     "Three losses of an unlabeled pair",
     "",
-    r"\operatorname{M-step} : \quad \phi_2(s) = \ln(1 + e^{-s})"
+    r"\operatorname{M-step} : \quad \phi_2(s) = \ln(1 + e^s)"
     "\n"
-    r"J : \quad \phi_2(s) = \ln(1 + e^{-s}) - \frac{\ln(1 + e^{-a s})}{a}"
+    r"J : \quad \phi_2(s) = \ln(1 + e^s) - \frac{\ln(1 + e^{a s})}{a}"
     "\n"
     r"(7) : \quad \phi_2(s) = H(\sigma(s))",
     "a: the sharpness of the soft labels; H: the binary entropy in nats",
@@ -195,10 +198,10 @@ THREE_LOSSES = Formula(
 LINEAR_PARTS = Formula(
     "Their linear parts",
     "",
-    r"\operatorname{M-step} : \quad M = \sum_{k} (c_k - b_k) v_k v_k^\top + R"
+    r"\operatorname{M-step} : \quad K = R - \sum_{k} b_k v_k v_k^\top"
     "\n"
-    r"J , \quad (7) : \quad M = \sum_{\mathcal{S}} c_k v_k v_k^\top + R",
-    "b_k: the weight of the label -1; S: the similar pairs",
+    r"J , \quad (7) : \quad K = R - \sum_{\mathcal{D}} c_k v_k v_k^\top",
+    "b_k: the weight of the label -1; D: the dissimilar pairs",
 )
 
 ENVELOPE = Formula(
@@ -222,7 +225,7 @@ SPLIT_M_STEP = Formula(
 LAGRANGIAN = Formula(
     "The Lagrangian",
     "",
-    r"L(A, s, p) = \sum_{k} c_k \ln(1 + e^{s_k}) + \langle R - G, A \rangle + \eta \beta"
+    r"\Lambda(A, s, p) = \sum_{k} c_k \ln(1 + e^{s_k}) + \langle R - G, A \rangle + \eta \beta"
     "\n"
     r"+ \sum_{k} c_k p_k (v_k^\top A v_k - \eta - s_k)",
     "c_k p_k: the multiplier of the k-th equation",
@@ -231,7 +234,7 @@ LAGRANGIAN = Formula(
 SORTED_LAGRANGIAN = Formula(
     "The Lagrangian, sorted by variable",
     "",
-    r"L(A, s, p) = \sum_{k} c_k (\ln(1 + e^{s_k}) - p_k s_k)"
+    r"\Lambda(A, s, p) = \sum_{k} c_k (\ln(1 + e^{s_k}) - p_k s_k)"
     "\n"
     r"+ \langle M(p), A \rangle - \eta (\sum_{k} c_k p_k - \beta)"
     "\n"
@@ -262,7 +265,7 @@ DUAL = Formula(
     r"\max_{p \in [0,1]^N} D(p) = \sum_{k} c_k H(p_k) - \eta (\sum_{k} c_k p_k - \beta)"
     "\n"
     r"M(p) = \sum_{k} c_k p_k v_k v_k^\top - G + R \succeq 0 , \quad"
-    r" R = \lambda I + \nu X^\top L X",
+    r" R = \lambda I + \nu X^\top \Delta X",
     f"H: the binary entropy in nats; {WEIGHTS}",
 )
 
@@ -293,7 +296,7 @@ CRITICAL_TRACE_WEIGHT = Formula(
     "The critical trace weight",
     "",
     r"A = 0 \quad \operatorname{optimal} \Leftrightarrow \lambda \geq \max(0,"
-    r" \lambda_{\max}(G - \sigma(-\eta) \sum_{k} c_k v_k v_k^\top - \nu X^\top L X))",
+    r" \lambda_{\max}(G - \sigma(-\eta) \sum_{k} c_k v_k v_k^\top - \nu X^\top \Delta X))",
     WEIGHTS,
 )
 
@@ -342,9 +345,9 @@ ANCHORS = Formula(
 ROUNDING = Formula(
     "One rounding, and h of them",
     "",
-    r"\operatorname{fl}(a \circ b) = (a \circ b) (1 + e) , \quad |e| \leq u = 2^{-53} , \quad"
-    r" \gamma_h = \frac{h u}{1 - h u}",
-    "op: +, -, times or divided by; gamma_h bounds the relative error after h roundings",
+    r"\operatorname{rounded} = \operatorname{exact} (1 + \xi) , \quad |\xi| \leq 2^{-53} , \quad"
+    r" \gamma_h = \frac{h}{2^{53} - h}",
+    "for each +, -, times or divided by; gamma_h bounds the relative error after h roundings",
 )
 
 PSD_PROOF = Formula(
@@ -357,11 +360,12 @@ PSD_PROOF = Formula(
 LONGER_STEP = Formula(
     "A longer step toward p never lowers D",
     "",
-    r"\frac{d}{d \tau} D(p_\tau) = \sum_{k} c_k (1 - p_k) (\eta + \ln(\frac{r_k}{1 - r_k}))"
+    r"\frac{d}{d \tau} D(p_\tau) = \sum_{k} c_k (1 - p_k)"
+    r" (\eta + \ln(\frac{p_{\tau k}}{1 - p_{\tau k}}))"
     "\n"
-    r"r_k \geq p_k \Rightarrow \eta + \ln(\frac{r_k}{1 - r_k}) \geq \eta + s_k"
+    r"p_{\tau k} \geq p_k \Rightarrow \eta + \ln(\frac{p_{\tau k}}{1 - p_{\tau k}}) \geq \eta + s_k"
     r" = v_k^\top A v_k \geq 0",
-    "r_k: the k-th entry of p_tau, between p_k = sigma(s_k) and 1",
+    "p_{tau k}: the k-th entry of p_tau, between p_k = sigma(s_k) and 1",
 )
 
 # The cone of metrics
@@ -425,17 +429,17 @@ FISTA = Formula(
     "",
     r"A_t = P(Y_t - \frac{1}{\ell} \nabla f(Y_t))"
     "\n"
-    r"Y_{t + 1} = A_t + \frac{\theta_t - 1}{\theta_{t + 1}} (A_t - A_{t - 1}) , \quad"
-    r" \theta_{t + 1} = \frac{1 + \sqrt{1 + 4 \theta_t^2}}{2}",
-    "P and ell as above; theta_1 = 1, Y_1 = A_0",
+    r"Y_{t + 1} = A_t + \frac{\omega_t - 1}{\omega_{t + 1}} (A_t - A_{t - 1}) , \quad"
+    r" \omega_{t + 1} = \frac{1 + \sqrt{1 + 4 \omega_t^2}}{2}",
+    "P and ell as above; omega_1 = 1, Y_1 = A_0",
 )
 
 CENTRAL_PATH = Formula(
     "The central path",
     "",
-    r"A_t = \arg \min_{A \succ 0} f(A) - t \ln \operatorname{det} A \Rightarrow"
-    r" \nabla f(A_t) = t A_t^{-1} , \quad f(A_t) - D(p) = m t",
-    "t > 0: the weight of the barrier; m: the number of features",
+    r"A = \arg \min_{B \succ 0} f(B) - \epsilon \ln \operatorname{det} B \Rightarrow"
+    r" \nabla f(A) = \epsilon A^{-1} , \quad f(A) - D(p) = m \epsilon",
+    "epsilon > 0: the weight of the barrier; m: the number of features",
 )
 
 ON_A_FACE = Formula(

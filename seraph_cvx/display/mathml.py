@@ -20,15 +20,20 @@ LETTERS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ", "lambda": "λ", "mu": "μ",
     "nu": "ν", "xi": "ξ", "sigma": "σ", "top": "⊤", "#": "#", "emptyset": "∅", "nabla": "∇",
     "dots": "…", "tau": "τ", "delta": "δ", "theta": "θ", "phi": "φ", "Phi": "Φ", "ell": "ℓ",
+    "epsilon": "ε", "zeta": "ζ", "omega": "ω", "rho": "ρ", "psi": "ψ", "chi": "χ", "Lambda": "Λ",
+    "Delta": "Δ",
 }  # fmt: skip
 OPERATORS = {
     "leq": "≤", "geq": "≥", "neq": "≠", "in": "∈", "cup": "∪", "succeq": "⪰", "succ": "≻",
     "Rightarrow": "⇒", "Leftrightarrow": "⇔", "langle": "⟨", "rangle": "⟩", "|": "‖", "quad": "  ",
-    "leftarrow": "←", "circ": "∘",
+    "leftarrow": "←", "circ": "∘", "to": "→",
 }  # fmt: skip
 WORDS = {"ln", "exp", "log", "arg"}
 LIMITS = {"sum": "∑", "min": "min", "max": "max", "sup": "sup", "inf": "inf"}
-SCRIPTS = {"S": "𝒮", "D": "𝒟", "U": "𝒰", "F": "ℱ", "L": "ℒ", "X": "𝒳", "O": "𝒪"}
+SCRIPTS = {
+    "S": "𝒮", "D": "𝒟", "U": "𝒰", "F": "ℱ", "L": "ℒ", "X": "𝒳", "O": "𝒪", "K": "𝒦",
+    "E": "ℰ", "Q": "𝒬",
+}  # fmt: skip
 BRACKETS = {")": "(", "]": "[", "⟩": "⟨", "|": "|", "‖": "‖"}
 FONTS = "'STIX Two Math','Cambria Math','Latin Modern Math','DejaVu Math TeX Gyre',math"
 """Fonts that know how brackets stretch: browsers do not look for one by themselves."""
@@ -45,7 +50,7 @@ COMMANDS = (
 
 N_ARGUMENTS = {"frac": 2, "sqrt": 1, "hat": 1}
 SCRIPTED = ("sub", "sup", "subsup")
-RELATIONS = "=+-≤≥≠⪰≻⇒⇔∈<>←∘"
+RELATIONS = "=+-≤≥≠⪰≻⇒⇔∈<>←→∘"
 
 
 @dataclass(frozen=True)

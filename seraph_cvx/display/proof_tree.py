@@ -9,7 +9,7 @@ from typing import Any
 
 from .symbols import in_symbols
 
-_SIZE = re.compile(r" \d+(?:x\d+)*$")
+_SIZE = re.compile(r" \([\d x]+\)$")
 
 
 def draw_tree(proof: Any, width: int | None = 100) -> str:

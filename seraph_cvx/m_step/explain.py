@@ -168,7 +168,7 @@ def _name(expression: Any) -> str:
         return str(label)
     if _is_leaf(expression):
         if expression.size > 1 and not isinstance(expression, cp.Parameter | cp.Variable):
-            return f"constant{_shape(expression)}"
+            return f"array{_shape(expression)}"
         return _readable(str(expression.name()))
     text = str(expression)
     is_short = expression.size == 1 and len(text) <= 40 and "\n" not in text
@@ -204,7 +204,7 @@ def _atom(expression: Any) -> str:
 
 
 def _shape(expression: Any) -> str:
-    return "" if expression.size == 1 else f" {'x'.join(map(str, expression.shape))}"
+    return "" if expression.size == 1 else f" ({' x '.join(map(str, expression.shape))})"
 
 
 def _rule(expression: Any) -> str:
@@ -219,7 +219,7 @@ def _rule(expression: Any) -> str:
     if isinstance(expression, cp.Parameter):
         return "a parameter"
     if _is_leaf(expression):
-        return "a number" if expression.size == 1 else "constant"
+        return "a number" if expression.size == 1 else "numbers"
     if not (expression.is_convex() or expression.is_concave()):
         return "no DCP rule applies"
     if isinstance(expression, AddExpression):

@@ -98,6 +98,7 @@ class PaperReport:
                 "place": result.claim.place,
                 "verdict": result.verdict.value,
                 "as expected": result.as_expected,
+                "fails by": "" if result.violation is None else result.violation.residual,
                 "residual": result.residual,
                 "tolerance": result.tolerance,
                 "decisive check": result.decisive.name,
@@ -116,7 +117,8 @@ class PaperReport:
     def to_markdown(self) -> str:
         """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
         title = f"The claims of the paper on {self.description}"
-        columns = ("claim", "name", "verdict", "residual", "tolerance", "decisive check")
+        columns = ("claim", "name", "verdict", "fails by")
+        columns += ("residual", "tolerance", "decisive check")
         rows = [
             {
                 key: in_symbols(row[key]) if isinstance(row[key], str) else row[key]

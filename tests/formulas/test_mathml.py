@@ -21,7 +21,7 @@ PARTS = {"mfrac": 2, "msub": 2, "msup": 2, "msubsup": 3, "munder": 2, "mover": 2
 def test_formula_in_ascii_names_its_symbols_and_has_the_same_lines():
     assert DUAL.ascii.splitlines() == [
         "max_{p in [0, 1]^N} D(p) = sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)",
-        "M(p) = sum_k c_k p_k v_k v_k' - G + R PSD,  R = lambda I + nu X'LX",
+        "M(p) = sum_k c_k p_k v_k v_k' - G + R PSD,  R = lambda I + nu X'Delta X",
     ]
     for formula in FORMULAS:
         assert formula.ascii.isascii()

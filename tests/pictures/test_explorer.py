@@ -485,7 +485,7 @@ def test_the_statement_is_equation_11_typeset_with_its_numbers_and_its_proof():
         ("(-<G, A>)", "(−⟨G,A⟩)"),
         ("lambda tr(A)", "λtr(A)"),
         ("s = v'Av - eta", "s=v⊤Av−η"),
-        ("constant 3", "constant 3"),
+        ("array (3)", "array (3)"),
         ("0.013513513513513514", "0.01351"),
         ("<b>", "⟨b⟩"),
     ],

@@ -130,7 +130,7 @@ S, MU = cp.Variable(name="S"), cp.Variable(name="mu")
 @pytest.mark.parametrize(
     ("goal", "constraints", "lines"),
     [
-        (cp.sum(X), [LONG], ["constraint product 50 == 1.0: CONVEX (affine on both sides)"]),
+        (cp.sum(X), [LONG], ["constraint product (50) == 1.0: CONVEX (affine on both sides)"]),
         (cp.square(S) * (1.0 / 3.0), [S >= 0.123456789], ["0.3333", "0.1235"]),
         (
             cp.square(S) + cp.square(MU),
