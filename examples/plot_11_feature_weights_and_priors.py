@@ -84,7 +84,7 @@ def draw():
     names = ["today's labels", *(f"prior, weight {w:g}" for w in PRIOR_WEIGHTS), "old metric"]
     colors = [LINE_COLORS[1], *[LINE_COLORS[2]] * 3, LINE_COLORS[0]]
     right.bar_label(right.barh(names, mean, color=colors), fmt=" %.1f", fontsize=TEXT_SIZE)
-    right.set(ylim=(4.6, -0.6), xlim=(0.0, 1.15 * mean.max()), xlabel="error of 1-NN, %")
+    right.set(ylim=(4.6, -0.6), xlim=(0.0, 1.2 * mean.max()), xlabel="error of 1-NN, %")
     right.set_title("Breast cancer, 30 draws")
     enlarge_text(right)
     return figure

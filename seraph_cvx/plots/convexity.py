@@ -156,8 +156,8 @@ class SliceDisplay(Display):
             draw_line(ax, *path.T, path_effects=white_border(4.0), label=label, **look)
             ax.plot(*path[-1], "*", markersize=16, color=look["color"], markeredgecolor="white")
         ax.set(
-            xlabel=f"from {names[0]} (0) to {names[1]} (1)",
-            ylabel=f"from {names[0]} (0) to {names[2]} (1)",
+            xlabel=f"position on the line from {names[0]} to {names[1]}",
+            ylabel=f"position on the line from {names[0]} to {names[2]}",
             xlim=self.x[[0, -1]],
             ylim=self.y[[0, -1]],
         )

@@ -269,7 +269,7 @@ class MetricDisplay(Display):
             after = before @ symmetric_root(basis.T @ A @ basis)
             every = [f"feature {k}" for k in range(m)] if feature_names is None else feature_names
             before_names, after_names = (
-                [legible(f"{every[k]}{by}", 40) for k in features] for by in ("", ", by A")
+                [legible(f"{every[k]}{by}", 40) for k in features] for by in ("", ", transformed")
             )
         used = None if labeled is None else np.asarray(labeled, dtype=bool)
         section, names = basis.T @ A @ basis, (before_names, after_names)

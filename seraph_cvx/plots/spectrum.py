@@ -374,7 +374,7 @@ class FeatureWeightsDisplay(Display):
         ax.set(
             xlabel="weight of the feature" if self.is_diagonal else "diagonal entry of the metric",
             ylabel="feature" + rest * (self.left_out > 0),
-            xlim=(0.0, 1.15 * float(np.max(self.weights)) or 1.0),
+            xlim=(0.0, 1.2 * float(np.max(self.weights)) or 1.0),
             ylim=(len(rows) - 0.4, -0.6),
         )
         ax.grid(axis="x", alpha=0.3)

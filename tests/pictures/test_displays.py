@@ -375,7 +375,7 @@ def test_metric_points_ball_and_distances_are_those_of_the_plane_shown(features)
     z = places_of(right)[1:] - places_of(right)[0]
     if features:  # otherwise the right panel has the leading coordinates, not those of the plane
         np.testing.assert_allclose(np.sum(z**2, axis=1), squared_lengths(v, section))
-    names = {None: "first learned coordinate", (2, 0): "feature 2, by A"}
+    names = {None: "first learned coordinate", (2, 0): "feature 2, transformed"}
     assert right.get_xlabel() == names[features]
 
 
