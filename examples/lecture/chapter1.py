@@ -257,13 +257,13 @@ def _():
     two. This is why one penalizes the trace, which is linear, instead of bounding the rank.
     ///
 
-    /// details | 2. Why is ⟨*M*, *A*⟩ ≥ 0 for all PSD *A* exactly if *M* is PSD?
+    /// details | 2. Why is ⟨*C*, *A*⟩ ≥ 0 for all PSD *A* exactly if *C* is PSD?
     Write *A* in its eigenvectors:
 
     {formulas(INNER_PRODUCT)}
 
-    If *M* is PSD, this is a sum of products of numbers ≥ 0. If it is not, some *v* has
-    *v*<sup>⊤</sup>*Mv* < 0; take *A* = *vv*<sup>⊤</sup>. The cone is its own dual, which makes
+    If *C* is PSD, this is a sum of products of numbers ≥ 0. If it is not, some *v* has
+    *v*<sup>⊤</sup>*Cv* < 0; take *A* = *vv*<sup>⊤</sup>. The cone is its own dual, which makes
     chapter 3 work.
     ///
 
@@ -274,6 +274,10 @@ def _():
 
     ## Exercise
 
+    [Problem set 1](../exercises/set_1_cone.py): three problems, one by hand, one in CVXPY and one
+    in which you break something. `seraph-cvx check-exercise set1 FILE` says what is wrong.
+
+    **Longer.**
     [Exercise 8](../exercises/exercise_8_own_solver.py), TODO 1: write the projection yourself; the
     file checks the conditions of section 1.4. *Hint:* `numpy.linalg.eigh` wants a symmetric matrix,
     and rounding makes most matrices slightly unsymmetric. TODO 2, a whole solver, belongs to

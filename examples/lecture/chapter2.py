@@ -56,7 +56,7 @@ def _():
 
     Below are 50 irises, three of each kind with a label: 9 similar and 27 dissimilar pairs. The
     metric is *A* = θ*I*; only its multiple θ is free. Too small, and all pairs look similar; too
-    large, and all look dissimilar.
+    large, and most of the similar ones look dissimilar as well.
     """)
 
 
@@ -318,6 +318,10 @@ def _():
 
     ## Exercise
 
+    [Problem set 2](../exercises/set_2_likelihood.py): three problems, one by hand, one in CVXPY and one
+    in which you break something. `seraph-cvx check-exercise set2 FILE` says what is wrong.
+
+    **Longer.**
     [Exercise 1](../exercises/exercise_1_convexity.py): write the M-step so that CVXPY sees its
     convexity, then find two metrics between which (7) rises above its chord. *Hint:* think of which
     scores make the entropy large, and choose ends on either side of them. `seraph-cvx

@@ -188,9 +188,7 @@ def _(objective, optimum, share):
         ends = [here.dual_value, here.primal_value]
         left.plot([theta, theta], ends, "o-", color="black")
         left.legend(fontsize=11, loc="upper center")
-        gaps, right = panel(
-            f"The gap at θ = {theta:g}: {here.duality_gap:.2g}", "θ", "f(A) − D(p)"
-        )
+        gaps, right = panel(f"The gap at θ = {theta:g}: {here.duality_gap:.2g}", "θ", "f(A) − D(p)")
         right.semilogy(_thetas, [each.duality_gap for each in _found], color=GREEN)
         right.plot(theta, here.duality_gap, "o", markersize=10, color="black")
         return bounds, gaps
@@ -347,6 +345,10 @@ def _():
 
     ## Exercise
 
+    [Problem set 3](../exercises/set_3_dual.py): three problems, one by hand, one in CVXPY and one
+    in which you break something. `seraph-cvx check-exercise set3 FILE` says what is wrong.
+
+    **Longer.**
     [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 1 and 2: compute *D*(*p*) and
     *M*(*p*). *Hint:* the two feasible points of question 2 are your first test; what must *D* and
     *M* be there? TODO 3 belongs to chapter 4; until then `seraph-cvx check-exercise 4 FILE` stops

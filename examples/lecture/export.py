@@ -1,6 +1,6 @@
-"""Write chapters as HTML pages that need neither Python nor a network, and as Jupyter notebooks.
+"""Write the course as HTML pages that need neither Python nor a network, and as notebooks.
 
-python examples/lecture/export.py --slides --out pages
+python examples/lecture/export.py --out pages
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import json
 import re
 import runpy
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
@@ -18,10 +19,21 @@ from textwrap import dedent
 from time import perf_counter
 from typing import Any
 
-from pages import to_html, write_chapter, write_slides
+import marimo as mo
+from pages import ROOT, Card, Site, plain, start_page, to_html, write_slides
 
-FOLDER = Path(__file__).parent
-WITH_SLIDES = ("chapter2", "chapter3", "chapter4")
+FOLDER = Path(__file__).resolve().parent
+EXERCISES, GUIDE = FOLDER.parent / "exercises", FOLDER.parent / "guide"
+PAPER = ROOT / "seraph_cvx" / "paper.py"
+TITLE = "Convex optimization on one real problem"
+FURTHER = (
+    ("exercises.html", "Problem sets and exercises"),
+    ("teacher.html", "For the teacher"),
+    ("paper.html", "The paper's equations in Python"),
+    ("guide.html", "The guide of the package"),
+)
+"""The pages beside the chapters."""
+HOME = ("index.html", "Course")
 
 
 @dataclass(frozen=True)
@@ -104,29 +116,121 @@ def _markdown(output: Any) -> str:
     return re.sub(r"^///$", "\n</details>", words, flags=re.M)
 
 
+def chapter_files() -> list[Path]:
+    """The chapters in their order."""
+    return sorted(FOLDER.glob("chapter*.py"), key=_number)
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix("chapter"))
+
+
+def title_of(file: Path) -> str:
+    """The first line of a file's docstring."""
+    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or file.name
+    return docstring.partition("\n")[0].rstrip(".")
+
+
+def page_names() -> dict[Path, str]:
+    """The page of each file that has one."""
+    return {
+        FOLDER / "README.md": "index.html",
+        FOLDER / "teacher.md": "teacher.html",
+        **{chapter: f"{chapter.stem}.html" for chapter in chapter_files()},
+        EXERCISES / "README.md": "exercises.html",
+        **{file: f"{file.stem}.html" for file in sorted(EXERCISES.glob("*.py"))},
+        PAPER: "paper.html",
+        GUIDE / "README.md": "guide.html",
+        **{
+            file: f"guide-{file.stem}.html"
+            for file in sorted(GUIDE.glob("*.md"))
+            if file.stem != "README"
+        },
+    }
+
+
+def chapter_links(chapter: Path) -> list[tuple[str, str]]:
+    """Where one can go from a chapter: to its neighbors, its slides, its problems, the code."""
+    number = _number(chapter)
+    near = {_number(other): other for other in chapter_files()}
+    links = [HOME]
+    for other, arrow in ((number - 1, "← {}"), (number + 1, "{} →")):
+        if other in near:
+            links.append((f"{near[other].stem}.html", arrow.format(title_of(near[other]))))
+    links.append((f"{chapter.stem}-slides.html", "Slides"))
+    links += [(f"{file.stem}.html", "Problem set") for file in EXERCISES.glob(f"set_{number}_*.py")]
+    return [*links, *FURTHER[2:]]
+
+
+def write_chapter(site: Site, chapter: Path, positions: int) -> tuple[dict[str, str], Card]:
+    """The files of a chapter, and what the start page says of it."""
+    clock = perf_counter()
+    cells = read_cells(chapter)
+    print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
+    title, links = title_of(chapter), chapter_links(chapter)
+    parts = [site.relinked(cell.html(positions), chapter) for cell in cells]
+    whole = "\n".join(parts)
+    end = "".join(f'<p><a href="{page}">{escape(text)}</a></p>' for page, text in links[:3])
+    goal = re.search(r"<strong>Goal\.</strong>(.*?)</span>", whole, re.DOTALL)
+    minutes = re.search(r"<strong>Time\.</strong> (\d+) minutes", whole)
+    picture = re.search(r'<div class="frame" data-value="[^"]*">.*?(<img [^>]*>)', whole, re.DOTALL)
+    if goal is None or minutes is None or picture is None:
+        raise ValueError(f"{chapter.name} lacks a goal, a time or a picture.")
+    files = {
+        f"{chapter.stem}.html": site.write(title, whole, links),
+        f"{chapter.stem}-slides.html": write_slides(title, parts, end),
+        f"{chapter.stem}.ipynb": jupyter_notebook(cells),
+    }
+    shown = re.sub(' style="[^"]*"', "", picture[1])
+    return files, Card(title, goal[1].strip(), minutes[1], shown)
+
+
+def other_pages(site: Site) -> Iterator[tuple[str, str]]:
+    """The pages that are no chapters, by their names."""
+    links = [HOME, *FURTHER]
+    for source, name in site.pages.items():
+        if source.suffix == ".md" and name != "index.html":
+            yield name, site.write_text(source, links)
+        elif source == PAPER:
+            yield name, site.write_code(source, links)
+        elif source.parent == EXERCISES:
+            kind = re.match(r"(set|exercise)_(\d+)", source.stem)
+            if kind is None:
+                raise ValueError(f"{source.name} is neither a problem set nor an exercise.")
+            check = f"{'set' if kind[1] == 'set' else ''}{kind[2]} {source.name}"
+            above = (
+                f'<p>Take <a href="{source.name}">{source.name}</a>, fill in its TODOs, and run '
+                f"<code>seraph-cvx check-exercise {check}</code>.</p>"
+            )
+            yield name, site.write_code(source, links, above)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Export chapters to HTML and to Jupyter.")
-    parser.add_argument("chapters", nargs="*", type=Path, help="by default all")
+    parser = argparse.ArgumentParser(description="Export the course to HTML and to Jupyter.")
+    parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
-    parser.add_argument("--slides", action="store_true", help="slides of chapters 2 to 4 as well")
     parser.add_argument("--positions", type=int, default=20, help="of each slider, at most")
     chosen = parser.parse_args(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for chapter in chosen.chapters or sorted(FOLDER.glob("chapter*.py")):
-        clock = perf_counter()
-        cells = read_cells(chapter)
-        print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
-        title = str(ast.get_docstring(ast.parse(chapter.read_text(encoding="utf-8"))))
-        parts = [cell.html(chosen.positions) for cell in cells]
-        files = {
-            f"{chapter.stem}.html": write_chapter(title, parts),
-            f"{chapter.stem}.ipynb": jupyter_notebook(cells),
-        }
-        if chosen.slides and chapter.stem in WITH_SLIDES:
-            files[f"{chapter.stem}-slides.html"] = write_slides(title, parts)
+    site, cards = Site(page_names()), {}
+
+    def write(name: str, text: str) -> None:
+        (chosen.out / name).write_text(text, encoding="utf-8")
+        print(f"Written: {chosen.out / name}", flush=True)
+
+    for chapter in chosen.chapters or chapter_files():
+        files, cards[chapter.stem] = write_chapter(site, chapter.resolve(), chosen.positions)
         for name, text in files.items():
-            (chosen.out / name).write_text(text, encoding="utf-8")
-            print(f"Written: {chosen.out / name}")
+            write(name, text)
+    if chosen.chapters:
+        return
+    for name, text in other_pages(site):
+        write(name, text)
+    for file in sorted(EXERCISES.glob("*.py")):
+        shutil.copy(file, chosen.out)
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    intro = site.relinked(plain(mo.md(readme).text), FOLDER / "README.md")
+    write("index.html", site.write(TITLE, start_page(intro, cards, FURTHER), FURTHER))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def formulas(*shown: Formula) -> mo.Html:
         latex = escape(each.latex.replace("\n", "$$ $$"), quote=True)
         math = each.mathml.replace("<math ", '<math style="padding:.4rem 0" ')
         cards.append(
-            f'<div class="formula" data-latex="$${latex}$$" style="{CARD}"><b>'
+            f'<div class="formula" data-latex="$${latex}$$" style="{CARD}" tabindex="0"><b>'
             f"{escape(each.title)}</b>{_in_python(each.name)}{math}</div>"
         )
     return mo.Html("".join(cards))
@@ -80,10 +80,16 @@ def pictures(figures: Sequence[Figure]) -> str:
         file = BytesIO()
         figure.savefig(file, format="svg")
         source = f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
-        name = escape(figure.axes[0].get_title(), quote=True)
         style = "flex:1 1 300px;min-width:0;max-width:560px"
-        images.append(f'<img src="{source}" alt="{name}" style="{style}">')
+        images.append(f'<img src="{source}" alt="{_in_words(figure.axes[0])}" style="{style}">')
     return f'<div style="display:flex;flex-wrap:wrap;gap:8px">{"".join(images)}</div>'
+
+
+def _in_words(ax: Axes) -> str:
+    """What a picture shows, for those who cannot see it."""
+    axes = ((ax.get_xlabel(), "to the right"), (ax.get_ylabel(), "upwards"))
+    parts = [ax.get_title(), *(f"{name} {way}" for name, way in axes if name)]
+    return escape("; ".join(parts), quote=True)
 
 
 class Moving(mo.Html):
@@ -95,7 +101,7 @@ class Moving(mo.Html):
         value = f"<b>{slider.value:g}</b>"
         super().__init__(f"<div>{escape(label)} {value} {slider}</div>{self.shown}")
 
-    def flip_book(self, most: int) -> str:
+    def offline_html(self, most: int) -> str:
         """The same for a page without Python: at most so many figures; a slider shows one."""
         steps, first = self.slider.steps, self.slider.steps.index(self.slider.value)
         chosen = np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int)
@@ -109,6 +115,7 @@ class Moving(mo.Html):
         return (
             f'<div class="moving"><label>{escape(self.label)} '
             f"<output>{self.slider.value:g}</output>"
-            f'<input type="range" min="0" max="{len(chosen) - 1}" value="{start}">'
+            f'<input type="range" min="0" max="{len(chosen) - 1}" value="{start}"'
+            f' aria-valuetext="{self.slider.value:g}">'
             f"</label>{frames}</div>"
         )

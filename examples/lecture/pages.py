@@ -1,26 +1,41 @@
-"""The HTML of a chapter: a page to read and slides to show, in one file each, for any browser.
+"""The HTML of the course: pages to read and slides to show, one file each, for any browser.
 
-Neither needs Python or a network: every picture is there for each value of its slider.
+None of them needs Python or a network: every picture is there for each value of its slider.
 """
 
 from __future__ import annotations
 
+import ast
+import os
 import re
-from collections.abc import Sequence
-from typing import Any
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from lecture import Moving
+import marimo as mo
+from symbols import SYMBOLS
 
+from seraph_cvx.display.mathml import to_mathml
 from seraph_cvx.display.page import write_page
+from seraph_cvx.display.symbols import prose
 
+ROOT = Path(__file__).resolve().parents[2]
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 STYLE = """
 body { max-width: 60rem; } .paragraph { display: block; margin: .7em 0; }
-h2 { margin: 2.2rem 0 .4rem; }
-summary { cursor: pointer; } details { margin: .6em 0; } img { background: #fff; }
+h2 { margin: 2.2rem 0 .4rem; } h3 { margin: 1.6rem 0 .3rem; }
+nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; }
+summary { cursor: pointer; } details { margin: .6em 0; } img { background: #fff; max-width: 100%; }
 details.code { color: var(--soft); font-size: .85em; }
 .moving { margin: 1rem 0; } .moving label { font-weight: 600; }
 .moving input { display: block; width: 100%; max-width: 36rem; margin: .4rem 0; }
+.wide { overflow-x: auto; } .formula math { overflow: visible; }
+.chapters { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr));
+  gap: 1.2rem; list-style: none; padding: 0; }
+.chapters li { background: var(--card); border: 1px solid var(--edge); border-radius: 8px;
+  padding: .8rem; } .chapters img { width: 100%; } .chapters h3 { margin: .4rem 0; }
 @media (max-width: 500px) { math { font-size: .9rem; } }
 """
 SCRIPT = """
@@ -29,6 +44,7 @@ for (const moving of document.querySelectorAll(".moving")) {
   slider.addEventListener("input", () => moving.querySelectorAll(".frame").forEach((frame, k) => {
     frame.hidden = k !== slider.valueAsNumber;
     if (!frame.hidden) shown.value = frame.dataset.value;
+    slider.setAttribute("aria-valuetext", shown.value);
   }));
 }
 """
@@ -49,7 +65,7 @@ const slides = [...document.querySelectorAll(".slide")];
 const fit = () => slides.forEach((slide) => {
   let size = innerWidth < 900 ? 16 : innerHeight / 32;
   do slide.style.fontSize = `${size--}px`;
-  while (innerWidth >= 900 && size >= 15 && slide.offsetHeight > innerHeight + 1);
+  while (innerWidth >= 900 && size >= 11 && slide.offsetHeight > innerHeight + 1);
 });
 addEventListener("load", fit);
 addEventListener("resize", fit);
@@ -63,34 +79,125 @@ addEventListener("keydown", (event) => {
 });
 """
 
+LINK = re.compile(r'<a href="(?!https?:|#)([^"#]+)(#[^"]*)?"[^>]*>(.*?)</a>', re.DOTALL)
+IMAGE = re.compile(r'src="(?!data:|https?:)([^"]+)"')
 
-LINK = re.compile(r'<a href="\.\./([^"]+)"[^>]*>(.*?)</a>')
-"""To a file of this repository, which a page does not have with it."""
+
+class Card(NamedTuple):
+    """What the start page says of a chapter: its title, its goal, its minutes and a picture."""
+
+    title: str
+    goal: str
+    minutes: str
+    picture: str
+
+
+class Site:
+    """The pages by the files that they are made of, so that links lead from page to page."""
+
+    def __init__(self, pages: Mapping[Path, str]) -> None:
+        self.pages = dict(pages)
+
+    def relinked(self, html: str, source: Path) -> str:
+        """Let links and pictures of a file lead to our pages; of other files the path is named."""
+
+        def link(found: re.Match[str]) -> str:
+            target = Path(os.path.normpath(source.parent / found[1]))
+            if target in self.pages:
+                return f'<a href="{self.pages[target]}{found[2] or ""}">{found[3]}</a>'
+            path = target.relative_to(ROOT) if target.is_relative_to(ROOT) else Path(found[1])
+            return f"{found[3]} (<code>{path.as_posix()}</code>)"
+
+        def image(found: re.Match[str]) -> str:
+            file = source.parent / found[1]
+            kind = {".svg": "svg+xml"}.get(file.suffix, file.suffix[1:])
+            return f'src="data:image/{kind};base64,{b64encode(file.read_bytes()).decode()}"'
+
+        return IMAGE.sub(image, LINK.sub(link, html))
+
+    def write(self, title: str, body: str, links: Iterable[tuple[str, str]]) -> str:
+        """A page with links to others above its text and, for those who read it to the end, below.
+
+        `links` are pairs of a page and of what is written for it.
+        """
+        items = "".join(f'<li><a href="{page}">{escape(text)}</a></li>' for page, text in links)
+        body = body.replace("<pre>", '<pre tabindex="0">').replace(
+            "<table>", '<div class="wide" tabindex="0"><table>'
+        )
+        body = body.replace("</table>", "</table></div>")
+        around = (
+            f'<nav aria-label="Course"><ul>{items}</ul></nav><main>{body}</main>'
+            f'<nav aria-label="Course, again"><ul>{items}</ul></nav><script>{SCRIPT}</script>'
+        )
+        return write_page(title, around, STYLE, POLICY)
+
+    def write_text(self, source: Path, links: Iterable[tuple[str, str]]) -> str:
+        """The page of a file of Markdown."""
+        text = source.read_text(encoding="utf-8")
+        title = text.partition("\n")[0].lstrip("# ")
+        return self.write(title, self.relinked(plain(mo.md(text).text), source), links)
+
+    def write_code(self, source: Path, links: Iterable[tuple[str, str]], above: str = "") -> str:
+        """The page of a file of Python: what its docstring says, and its text, by functions."""
+        text = source.read_text(encoding="utf-8")
+        title, _, more = (ast.get_docstring(ast.parse(text)) or source.name).partition("\n")
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef):
+                lines[node.lineno - 1] = f"\0{node.name}\0{lines[node.lineno - 1]}"
+        code = re.sub("\0(\\w+)\0", r'<span id="\1"></span>', escape("\n".join(lines)))
+        paragraphs = "".join(f"<p>{prose(part)}</p>" for part in more.strip().split("\n\n"))
+        heading = f"<h1>{prose(title.rstrip('.'))}</h1>{paragraphs}{above}"
+        return self.write(title.rstrip("."), f"{heading}<pre><code>{code}</code></pre>", links)
+
+
+def plain(html: str) -> str:
+    """The HTML of prose without the element around it."""
+    found = re.fullmatch(r'<span class="markdown[^>]*>(.*)</span>', html.strip(), re.DOTALL)
+    return found[1] if found else html
 
 
 def to_html(output: Any, positions: int) -> str:
     """What a cell shows, as HTML; a slider has at most so many positions."""
-    if isinstance(output, Moving):
-        return output.flip_book(positions)
-    text = "" if output is None else str(output.text)
-    prose = re.fullmatch(r'<span class="markdown[^>]*>(.*)</span>', text, re.DOTALL)
-    return LINK.sub(r"\2 (<code>examples/\1</code>)", prose[1]) if prose else text
+    if hasattr(output, "offline_html"):
+        return str(output.offline_html(positions))
+    return "" if output is None else plain(str(output.text))
 
 
-def write_chapter(title: str, parts: Sequence[str]) -> str:
-    """The page of a chapter, from the HTML of its cells."""
-    return write_page(title, "\n".join(parts) + f"<script>{SCRIPT}</script>", STYLE, POLICY)
+def start_page(intro: str, cards: Mapping[str, Card], further: Sequence[tuple[str, str]]) -> str:
+    """The body of the start page: its text, a card for each chapter, and the symbols."""
+    listed = "".join(
+        f"<li>{card.picture}<h3><a href='{name}.html'>{escape(card.title)}</a></h3>"
+        f"<p>{card.goal}</p><p>{card.minutes} minutes · "
+        f"<a href='{name}-slides.html'>slides</a> · <a href='{name}.ipynb'>notebook</a></p></li>"
+        for name, card in cards.items()
+    )
+    more = "".join(f"<li><a href='{page}'>{escape(text)}</a></li>" for page, text in further)
+    rows = "".join(
+        f"<tr><td>{to_mathml(latex, inline=True)}</td><td>{prose(meaning)}</td>"
+        f"<td>{chapter}</td></tr>"
+        for latex, meaning, chapter in SYMBOLS
+    )
+    return (
+        f"{intro}<h2>Chapters</h2><ul class='chapters'>{listed}</ul>"
+        f"<h2>And also</h2><ul>{more}</ul><h2>Symbols</h2><p>One letter has one meaning, in all "
+        "chapters.</p><table><thead><tr><th>symbol</th><th>meaning</th><th>chapter</th></tr>"
+        f"</thead><tbody>{rows}</tbody></table>"
+    )
 
 
-def write_slides(title: str, parts: Sequence[str]) -> str:
-    """Slides from the same HTML; the arrow keys turn over."""
+def write_slides(title: str, parts: Sequence[str], end: str) -> str:
+    """Slides from the HTML of a chapter's cells; the arrow keys turn over."""
     slides = split(parts)
+    slides[-1] += end
     body = "".join(
-        f'<section class="slide">{slide}<div class="number">{k} / {len(slides)}</div></section>'
+        f'<section class="slide" aria-label="Slide {k}">{slide}'
+        f'<div class="number">{k} / {len(slides)}</div></section>'
         for k, slide in enumerate(slides, start=1)
     ).replace('<details class="code" open>', '<details class="code">')
+    body = body.replace("<pre>", '<pre tabindex="0">')
     script = f"<script>{SCRIPT}{SLIDE_SCRIPT}</script>"
-    return write_page(title, body + script, STYLE + SLIDE_STYLE, POLICY)
+    return write_page(title, f"<main>{body}</main>{script}", STYLE + SLIDE_STYLE, POLICY)
 
 
 def split(parts: Sequence[str]) -> list[str]:
@@ -101,7 +208,7 @@ def split(parts: Sequence[str]) -> list[str]:
         for piece in re.split(r"(?=<h[123][ >])", part):
             begun = re.match(r"<h[123].*?</h[123]>", piece, re.DOTALL)
             if begun:
-                heading = begun[0]
+                heading = re.sub(' id="[^"]*"', "", begun[0])
                 slides.append(piece)
             elif piece.startswith('<div class="moving">'):
                 slides.append(heading + piece)

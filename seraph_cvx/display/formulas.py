@@ -345,7 +345,7 @@ ANCHORS = Formula(
 ROUNDING = Formula(
     "One rounding, and h of them",
     "",
-    r"\operatorname{rounded} = \operatorname{exact} (1 + \xi) , \quad |\xi| \leq 2^{-53} , \quad"
+    r"|\operatorname{rounded} - \operatorname{exact}| \leq 2^{-53} |\operatorname{exact}| , \quad"
     r" \gamma_h = \frac{h}{2^{53} - h}",
     "for each +, -, times or divided by; gamma_h bounds the relative error after h roundings",
 )
@@ -411,7 +411,7 @@ INNER_PRODUCT = Formula(
     "The inner product with a metric",
     "",
     r"A = \sum_{i} \alpha_i u_i u_i^\top \Rightarrow"
-    r" \langle M, A \rangle = \sum_{i} \alpha_i u_i^\top M u_i",
+    r" \langle C, A \rangle = \sum_{i} \alpha_i u_i^\top C u_i",
     "alpha_i: the eigenvalues of A; u_i: its orthonormal eigenvectors",
 )
 

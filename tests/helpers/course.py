@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 LECTURE = Path(__file__).resolve().parents[2] / "examples" / "lecture"
+sys.path.insert(0, str(LECTURE))  # as marimo does for a notebook
 
 
 @cache
 def run_chapter(chapter: str) -> list[Any]:
     """What the cells of a chapter show."""
-    if str(LECTURE) not in sys.path:  # marimo puts a notebook's folder there
-        sys.path.insert(0, str(LECTURE))
     outputs, _ = runpy.run_path(str(LECTURE / f"{chapter}.py"))["app"].run()
     return list(outputs)
 

@@ -1,0 +1,657 @@
+"""7 Convex duality"""
+
+import marimo
+
+app = marimo.App(app_title="7 Convex duality")
+
+with app.setup:
+    import warnings
+    from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
+    import cvxpy as cp
+    import marimo as mo
+    import numpy as np
+    from formulas_7 import (
+        BOUNDED_MULTIPLIER,
+        CONE_CONSTRAINT,
+        CONE_PROGRAM,
+        CONE_PROGRAM_DUAL,
+        CONE_PROGRAM_GAP,
+        DUAL_CONE,
+        DUAL_OF_THE_DUAL,
+        GAP_LAGRANGIAN,
+        GENERAL_LAGRANGIAN,
+        GENERAL_WEAK_DUALITY,
+        LINE_BELOW,
+        NO_SLATER_POINT,
+        ONE_NUMBER,
+        SEPARATION,
+        STRICT_SEPARATION,
+        SUPPORT,
+    )
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+
+    from seraph_cvx import (
+        MStepObjective,
+        OptimumNotAttained,
+        PairSet,
+        certify,
+        certify_problem,
+        solve_m_step,
+    )
+
+
+@app.cell(hide_code=True)
+def _():
+    def enclosure(lower, upper, digits):
+        """An interval with so many digits, rounded outward."""
+        ends = (
+            Context(digits, rounding).create_decimal_from_float(end)
+            for end, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+        )
+        shown = ", ".join(f"{float(end):.{digits}g}" for end in ends)
+        return f"[{shown}]".replace("inf", "∞").replace("-", "−")
+
+    return (enclosure,)
+
+
+@app.cell(hide_code=True)
+def _():
+    price = mo.ui.slider(steps=[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], value=1.0)
+    mo.md(f"""
+    # 7 Convex duality
+
+    **Goal.** You can derive the dual of any problem with a cone, prove that it bounds the optimum,
+    prove when the two values agree, and recognize the problems where they do not.
+
+    **Time.** 25 minutes. **You need** chapter 1, and chapter 3 as an example.
+
+    Chapter 3 derived one dual, for one problem. This chapter is the rule behind it, and its limits.
+
+    ## 7.1 A problem and its Lagrangian
+
+    {formulas(CONE_CONSTRAINT)}
+
+    The variable is *z*, the cost is *g*(*z*), and *z* must keep *d* − *Tz* in a closed convex cone
+    𝒦. The cost may be defined on a part of the space only, its **domain**. One form covers most of
+    what you will meet:
+
+    - inequalities *Tz* ≤ *d*: 𝒦 is the set of vectors without negative entries;
+    - equations *Tz* = *d*: 𝒦 = {{0}};
+    - a matrix that must be PSD: 𝒦 is the cone of chapter 1.
+
+    Now allow the constraint to be broken, at a price. A **multiplier** ζ says what each unit of
+    *d* − *Tz* is worth. Whoever leaves something over is paid for it; whoever takes too much pays.
+
+    {formulas(GENERAL_LAGRANGIAN)}
+
+    Hold *z* still: Λ is an affine function of ζ, a straight line if ζ is a number. So *D* is the
+    lowest of many lines, and that makes it **concave**: at a mixture of two multipliers each line
+    has the mixture of its two values, which is at least the mixture of the two values of *D*. We
+    used nothing about *g*. The dual function is concave even where *g* is not convex.
+
+    **An example.** One number *z*, the cost (*z* − 2)², the constraint 1 − *z* ≥ 0. The best
+    feasible point is *z* = 1, with *g*<sup>∗</sup> = 1.
+
+    {formulas(ONE_NUMBER)}
+
+    Move the multiplier. On the left is the Lagrangian, on the right the dual function.
+    """)
+    return (price,)
+
+
+@app.cell(hide_code=True)
+def _(price):
+    def _draw(zeta):
+        z = np.linspace(-0.5, 3.5, 161)
+        best = 2 - zeta / 2
+        bound = zeta - zeta**2 / 4
+        lagrangian, left = panel(f"The Lagrangian at ζ = {zeta:g}", "z", "value")
+        left.axvspan(-0.5, 1, color=GREEN, alpha=0.15, linewidth=0)
+        left.plot(z, (z - 2) ** 2, color=GRAY, label="g(z)")
+        left.plot(z, (z - 2) ** 2 - zeta * (1 - z), color=BLUE, label="Λ(z, ζ)")
+        left.axhline(1, color="black", linestyle="--", linewidth=1.5, label="optimum")
+        left.plot(best, bound, "o", color=ORANGE, markersize=11)
+        left.set_ylim(-1, 5)
+        left.legend(fontsize=11, loc="upper center")
+        dual, right = panel(f"The lowest line: D(ζ) = {bound:.3g}", "ζ", "value")
+        zetas = np.linspace(0, 4, 81)
+        for fixed in np.linspace(-0.5, 3, 15):
+            right.plot(zetas, (fixed - 2) ** 2 - zetas * (1 - fixed), color=GRAY, linewidth=0.8)
+        right.plot(zetas, zetas - zetas**2 / 4, color=BLUE)
+        right.axhline(1, color="black", linestyle="--", linewidth=1.5)
+        right.plot(zeta, bound, "o", color=ORANGE, markersize=11)
+        right.set_ylim(-1, 5)
+        return lagrangian, dual
+
+    Moving("Multiplier ζ:", price, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    Green marks the feasible *z*. There the blue curve is never above the gray one, so **the minimum
+    of the Lagrangian never exceeds the optimum**. If the price is too low, the minimizer breaks the
+    constraint and pays gladly; if it is too high, the minimizer leaves more over than is good. At
+    ζ = 2 it does neither, and the bound is the optimum itself.
+
+    ## 7.2 Weak duality, and the dual of a cone program
+
+    Which multipliers give a bound? Those that never charge a feasible point:
+
+    {formulas(DUAL_CONE)}
+
+    Vectors without negative entries are their own dual cone (let χ be each unit vector). So are the
+    PSD matrices (chapter 1, question 2). For equations, 𝒦 = {{0}}, every ζ will do: multipliers of
+    equations have any sign.
+
+    **Weak duality.** If *z* is feasible and ζ is in the dual cone, then *D*(ζ) ≤ *g*(*z*).
+
+    {formulas(GENERAL_WEAK_DUALITY)}
+
+    1. *D*(ζ) is the infimum over **all** *z*, and this *z* is one of them.
+    2. *d* − *Tz* is in 𝒦 and ζ in 𝒦<sup>∗</sup>, so we subtract a number ≥ 0. ∎
+
+    To look for the best bound, the largest *D*(ζ) with ζ in 𝒦<sup>∗</sup>, is the **dual problem**.
+
+    ### The dual of a cone program
+
+    Let the cost be linear, *g*<sup>⊤</sup>*z*. Sort the Lagrangian by its variables:
+
+    {formulas(CONE_PROGRAM)}
+
+    It is linear in *z*, and *z* is free. Either the vector in front of *z* is 0, or the infimum is
+    −∞, which is no bound. So the dual has an equation:
+
+    {formulas(CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
+
+    For the gap, put −*T*<sup>⊤</sup>ζ for *g*. It is 0 exactly if ζ and *d* − *Tz* are orthogonal:
+    **complementary slackness**, as in chapter 3.
+
+    **An example.** Minimize *z*₁ + *z*₂ so that this matrix is PSD:
+
+    ```text
+    z₁   1
+    1    z₂
+    ```
+
+    *By hand:* *z*₁*z*₂ ≥ 1, so that the sum is at least 2, at *z* = (1, 1). *The dual:* ⟨ζ, *d* −
+    *Tz*⟩ is ζ₁₁*z*₁ + ζ₂₂*z*₂ + 2ζ₁₂. The vector in front of *z* is 0 if ζ₁₁ = ζ₂₂ = 1, and −2ζ₁₂
+    is left to be maximized. Being PSD asks for |ζ₁₂| ≤ 1: the dual optimum is 2 as well. In CVXPY:
+    """)
+
+
+@app.cell
+def _():
+    def pair_of_problems():
+        z = cp.Variable(2, name="z")
+        primal = cp.Problem(cp.Minimize(cp.sum(z)), [cp.bmat([[z[0], 1], [1, z[1]]]) >> 0])
+        zeta = cp.Variable((2, 2), PSD=True, name="zeta")
+        dual = cp.Problem(cp.Maximize(-2 * zeta[0, 1]), [cp.diag(zeta) == 1])
+        return primal, dual
+
+    of_primal, of_dual = map(certify_problem, pair_of_problems())
+    for _each in (of_primal, of_dual):
+        assert _each.lower <= 2 <= _each.upper
+        assert _each.relative_gap < 1e-6
+    return of_dual, of_primal
+
+
+@app.cell(hide_code=True)
+def _(enclosure, of_dual, of_primal):
+    zeta_slider = mo.ui.slider(steps=[0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], value=1.0)
+    mo.md(f"""
+    `certify_problem` proves an interval for each: the primal optimum lies in
+    {enclosure(of_primal.lower, of_primal.upper, 8)}, the dual one in
+    {enclosure(of_dual.lower, of_dual.upper, 8)}. Its lower bound of a minimum comes from a
+    multiplier, by weak duality; chapter 10 tells how it finds an exact one.
+
+    ## 7.3 Strong duality and Slater's condition
+
+    **Theorem.** Let *g* be convex and *g*<sup>∗</sup> finite. Suppose that some *z*₀ in the domain
+    of *g* has *d* − *Tz*₀ in the **interior** of 𝒦 (Slater's condition). Then there is a ζ in
+    𝒦<sup>∗</sup> with *D*(ζ) = *g*<sup>∗</sup>: there is no gap, and the dual has an optimum.
+
+    (The cone {{0}} has no interior. Solve the equations first, and apply the theorem to what is
+    left.)
+
+    ### The value set
+
+    Change the right side *d* by χ. Call (χ, ξ) **reachable** if some *z* in the domain of *g* has
+    *d* + χ − *Tz* in 𝒦 and *g*(*z*) ≤ ξ: with this right side, the cost ξ is enough. All reachable
+    points form the value set. Above χ = 0 it begins at the height *g*<sup>∗</sup>.
+
+    Where is *D*(ζ) in this picture? Take a reachable point, and a ζ in the dual cone:
+
+    {formulas(LINE_BELOW)}
+
+    So the line with slope −ζ that passes χ = 0 at the height *D*(ζ) lies **below the whole value
+    set**. The dual looks for the line that passes χ = 0 as high as possible. Two problems, with the
+    same multiplier:
+
+    - on the left that of section 7.1, where *z*₀ = 0 meets Slater's condition. With a right side of
+      1 + χ the optimum is (1 − χ)², or 0 from χ = 1 on;
+    - on the right, minimize *z*₁ over the domain *z*₁² ≤ *z*₂, with the constraint −*z*₂ ≥ 0. Only
+      *z* = 0 is feasible, so *g*<sup>∗</sup> = 0, and no *z*₀ has −*z*₂ > 0: no Slater point. With
+      a right side of χ ≥ 0 the optimum is minus the root of χ; with χ < 0 there is none. The
+      infimum of *z*₁ + ζ*z*₂ over the domain is *D*(ζ) = −1/(4ζ), at *z*₁ = −1/(2ζ), *z*₂ = *z*₁².
+    """)
+    return (zeta_slider,)
+
+
+@app.cell(hide_code=True)
+def _(zeta_slider):
+    def _draw(zeta):
+        figures = []
+        for name, chi, least, optimum, bound, bottom, top in (
+            ("Slater", np.linspace(-1, 2, 121), lambda c: np.maximum(1 - c, 0) ** 2, 1.0,
+             zeta - zeta**2 / 4, -1.0, 4.0),
+            ("No Slater", np.linspace(0, 2, 401), lambda c: -np.sqrt(c), 0.0,
+             -1 / (4 * zeta), -2.0, 1.0),
+        ):  # fmt: skip
+            figure, ax = panel(f"{name}: D(ζ) = {bound:.3g}".replace("-", "−"), "χ", "ξ")
+            ax.fill_between(chi, least(chi), top, color=GRAY, alpha=0.3, linewidth=0)
+            ax.plot(chi, least(chi), color=GRAY)
+            ends = np.array([-1.0, 2.0])
+            ax.plot(ends, bound - zeta * ends, color=BLUE)
+            ax.plot(0, optimum, "s", color="black", markersize=9, label="optimum")
+            ax.plot(0, bound, "o", color=ORANGE, markersize=9, label="D(ζ)")
+            ax.set(xlim=(-1, 2), ylim=(bottom, top))
+            ax.legend(fontsize=11, loc="upper right")
+            figures.append(figure)
+        return figures
+
+    Moving("Multiplier, the slope of the line is −ζ:", zeta_slider, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    On the left the line of slope −2 touches the value set above χ = 0: the bound is the optimum. On
+    the right the value set ends at χ = 0 with a **vertical** edge. Every line of finite slope
+    passes below the corner: *D*(ζ) comes as close to 0 as you like and never gets there.
+
+    ### The proof
+
+    We use one tool, the **separation theorem**: if two nonempty convex sets have no point in
+    common, there is a plane between them. That is, there is a linear function, not zero
+    everywhere, whose values on the first set are all at least as large as those on the second.
+
+    1. *The value set is convex.* Two points are reachable, each by a *z* of its own. The mixture of
+       the two *z* reaches the mixture of the points: *d* + χ − *Tz* is affine and 𝒦 is convex, so
+       the constraint holds; and *g* of a mixture is at most the mixture of the costs, because *g*
+       is convex.
+    2. *A second convex set:* the points (0, ξ) with ξ < *g*<sup>∗</sup>. None of them is reachable:
+       a feasible *z* with *g*(*z*) ≤ ξ < *g*<sup>∗</sup> would contradict that *g*<sup>∗</sup> is
+       the infimum.
+    3. *Separate them.* The linear function has the form ⟨ζ, χ⟩ + θξ, with ζ and θ not both 0. At
+       every reachable point it is at least as large as at (0, ξ) for any ξ < *g*<sup>∗</sup>.
+    4. *Signs.* The function is bounded from below on the value set. If (χ, ξ) is reachable, so is
+       every point above it; with θ < 0 the function would fall without bound on the way up. So
+       θ ≥ 0. And if χ′ is in 𝒦, then (χ + χ′, ξ) is reachable too, because the sum of two points of
+       a convex cone is in the cone; the same for all multiples of χ′. With ⟨ζ, χ′⟩ < 0 the function
+       would again fall without bound. So ζ is in 𝒦<sup>∗</sup>. Let the ξ of step 3 go up to
+       *g*<sup>∗</sup>:
+
+    {formulas(SEPARATION)}
+
+    5. *The plane is not vertical.* **Here we use Slater's condition, and only here.** Suppose that
+       θ = 0. Then ζ ≠ 0, and ⟨ζ, χ⟩ ≥ 0 at all reachable points. Because *d* − *Tz*₀ is in the
+       interior, *d* + χ − *Tz*₀ is still in 𝒦 for every χ that is short enough. So (χ, *g*(*z*₀))
+       is reachable for these χ, also for χ = −δζ with a small δ > 0. But ⟨ζ, −δζ⟩ < 0: a
+       contradiction. So θ > 0.
+    6. *Read off the bound.* Divide by θ, and write ζ for ζ/θ. For **any** *z* in the domain the
+       following point is reachable, because *d* + χ − *Tz* = 0 is in 𝒦:
+
+    {formulas(SUPPORT)}
+
+    The infimum over *z* is *D*(ζ), so *g*<sup>∗</sup> ≤ *D*(ζ). Weak duality is the other half. ∎
+
+    Convexity of *g* came in at step 1, Slater at step 5. The theorem says that the **dual** has an
+    optimum. It does not say that the primal has one.
+
+    ## 7.4 When it fails
+
+    Three semidefinite programs, each small enough for a blackboard.
+
+    **(a) A gap.** Minimize *z*₁ so that this matrix is PSD:
+
+    ```text
+    z₁       0            0
+    0        0       (1 − z₁)/2
+    0   (1 − z₁)/2       z₂
+    ```
+
+    *The primal.* A PSD matrix with a 0 on its diagonal has zeros in that row: else the 2 × 2
+    determinant with this 0 would be negative. So *z*₁ = 1, and **the optimum is 1**, at *z* = (1,
+    0). There is no Slater point, because a matrix with a 0 on its diagonal is not in the interior.
+
+    *The dual.* ⟨ζ, *d* − *Tz*⟩ is ζ₁₁*z*₁ + ζ₂₃(1 − *z*₁) + ζ₃₃*z*₂, hence
+
+    {formulas(GAP_LAGRANGIAN)}
+
+    The dual is to maximize −ζ₂₃ with ζ₁₁ = 1 + ζ₂₃, ζ₃₃ = 0 and ζ PSD. Again the 0 on the diagonal
+    forces ζ₂₃ = 0. So **the dual optimum is 0**: both have an optimum, and the gap is 1.
+
+    **(b) An optimum that nobody attains.** Minimize *z*₁ so that the matrix on the left is PSD:
+
+    ```text
+    (b)  z₁   1        (c)  z   1
+         1    z₂            1   0
+    ```
+
+    *z*₁*z*₂ ≥ 1 forces *z*₁ > 0, and *z* = (1/θ, θ) is feasible for every θ > 0. So the infimum is
+    0, and it is not attained. Slater's condition holds, at *z* = (2, 2): there is no gap, and the
+    dual has an optimum: ζ₁₁ = 1 and zeros elsewhere prove *z*₁ ≥ 0. Only the primal has none.
+
+    **(c) Infeasible, by a hair.** Minimize *z* so that the matrix on the right is PSD. No *z* will
+    do. But put 1/*z* for the 0, a change as small as you like, and it is: **weakly infeasible**. A
+    proof by a multiplier would be a ζ in 𝒦<sup>∗</sup> with *T*<sup>⊤</sup>ζ = 0 and ⟨*d*, ζ⟩ < 0,
+    because a feasible *z* would give 0 ≤ ⟨ζ, *d* − *Tz*⟩ = ⟨*d*, ζ⟩ < 0. Here that asks for
+    ζ₁₁ = 0 and ζ₁₂ < 0, which no PSD matrix has. The dual is to maximize −2ζ₁₂ with ζ₁₁ = 1: with
+    ζ₁₂ = −θ and ζ₂₂ = θ² it proves that the optimum is at least 2θ, for any θ you name. No single
+    multiplier proves that it is +∞.
+
+    ### What solvers say, and what can be proved
+    """)
+
+
+@app.cell
+def _():
+    def with_a_gap(delta=0.0):
+        z = cp.Variable(2, name="z")
+        half = (1 - z[0]) / 2
+        matrix = cp.bmat([[z[0], 0, 0], [0, delta, half], [0, half, z[1]]])
+        return cp.Problem(cp.Minimize(z[0]), [matrix >> 0])
+
+    def on_its_face():  # (a) without the row that must be zero: what is left is diagonal
+        z = cp.Variable(2, name="z")
+        return cp.Problem(cp.Minimize(z[0]), [(1 - z[0]) / 2 == 0, z >= 0])
+
+    def not_attained():
+        z = cp.Variable(2, name="z")
+        return cp.Problem(cp.Minimize(z[0]), [cp.bmat([[z[0], 1], [1, z[1]]]) >> 0])
+
+    def weakly_infeasible():
+        z = cp.Variable(name="z")
+        return cp.Problem(cp.Minimize(z), [cp.bmat([[z, 1], [1, 0]]) >> 0])
+
+    def claim(problem, solver):
+        """What a solver says of a problem: its status, and the value."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "may be inaccurate": the status says so
+                problem.solve(solver=solver)
+        except cp.SolverError:
+            return "gives up"
+        return f"{problem.status.replace('_', ', ')}: {problem.value:.2g}"
+
+    return claim, not_attained, on_its_face, weakly_infeasible, with_a_gap
+
+
+@app.cell
+def _(claim, enclosure, not_attained, on_its_face, weakly_infeasible, with_a_gap):
+    _problems = {
+        "(a)": with_a_gap(),
+        "(a) on its face": on_its_face(),
+        "(b)": not_attained(),
+        "(c)": weakly_infeasible(),
+    }
+    _rows = ["| problem | CLARABEL | SCS | proved |", "| --- | --- | --- | --- |"]
+    proofs = {}
+    for _name, _problem in _problems.items():
+        _claims = [claim(_problem, solver) for solver in ("CLARABEL", "SCS")]
+        _found = proofs[_name] = certify_problem(_problem)
+        _interval = enclosure(_found.lower, _found.upper, 4)
+        _rows.append(f"| {_name} | {' | '.join(_claims)} | {_interval} |")
+    assert proofs["(a)"].lower <= 0 < 1 <= proofs["(a)"].upper  # no multiplier does better
+    assert proofs["(a) on its face"].relative_gap < 1e-6
+    assert -1e-2 < proofs["(b)"].lower <= 0 < proofs["(b)"].upper < 1e-2
+    assert proofs["(c)"].upper == np.inf
+    mo.md("\n".join(_rows))
+    return (proofs,)
+
+
+@app.cell
+def _(with_a_gap):
+    _problem = with_a_gap()
+    (_z,) = _problem.variables()
+    bounded = certify_problem(_problem, bounds={_z: 10.0})
+    tolerant = certify_problem(_problem, tolerance=1e-3)
+    assert 0.9 < bounded.lower <= 1
+    assert tolerant.upper < 0.01
+    return bounded, tolerant
+
+
+@app.cell(hide_code=True)
+def _(bounded, enclosure, proofs):
+    entry = mo.ui.slider(
+        steps=[1.0, 0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.015, 0.01, 0.007, 0.005], value=0.02
+    )
+    _face, _weak = proofs["(a) on its face"], proofs["(c)"]
+    mo.md(f"""
+    **(a)** A lower bound needs a multiplier, and by our computation none proves more than 0. An
+    upper bound needs a feasible point, which must have *z*₁ = 1 **exactly**, and solvers miss that.
+    So the interval is wide, or has no ends at all. There are two ways out, and in both you tell the
+    program something that you know:
+
+    - *Go to the face.* The 0 forces a row of zeros. Say so, and leave that row out: the same
+      feasible points, a smaller cone, and the interval {enclosure(_face.lower, _face.upper, 8)}.
+    - *Bound the variable.* `bounds={{z: 10.0}}` says that only points with |*z*ᵢ| ≤ 10 matter. Of
+      these the optimum is proved to lie in {enclosure(bounded.lower, bounded.upper, 8)}. You can
+      find such multipliers by hand:
+
+    {formulas(BOUNDED_MULTIPLIER)}
+
+    With |*z*₂| ≤ 10 that is at least 1 − 10δ, for any δ > 0. For a free *z*₂ it is no bound at all.
+
+    **(b)** The interval encloses the **infimum**. Its upper end comes from a feasible point, its
+    lower end from a multiplier. That some point attains the optimum was not claimed, and is not
+    true.
+
+    **(c)** It is proved that the optimal value lies in {enclosure(_weak.lower, _weak.upper, 4)}. A
+    multiplier for each number, and none for +∞: so the certificate does not claim that there is no
+    feasible point.
+
+    ### Why solvers go wrong here
+
+    A solver meets constraints to within a tolerance. Put δ for the 0 in the middle of (a), and let
+    it go to 0. The matrix is PSD if *z*₁ ≥ 0 and δ*z*₂ ≥ (1 − *z*₁)²/4. For δ > 0 the optimum is 0,
+    at *z* = (0, 1/(4δ)); for δ = 0 it is 1; for δ < 0 nothing is feasible. The triangles on the
+    right are the ends of the intervals that `certify_problem` proved.
+    """)
+    return (entry,)
+
+
+@app.cell(hide_code=True)
+def _(entry, with_a_gap):
+    _deltas = np.array(entry.steps)
+    _proved = [certify_problem(with_a_gap(delta)) for delta in _deltas]
+
+    def _draw(delta):
+        feasible, left = panel(f"The feasible set, δ = {delta:g}", "z₁", "z₂")
+        z = np.linspace(0, 2, 201)
+        edge = (1 - z) ** 2 / (4 * delta)
+        left.fill_between(z, edge, 60, where=edge <= 60, color=GREEN, alpha=0.25, linewidth=0)
+        left.plot(z, edge, color=GREEN)
+        left.plot([1, 1], [0, 60], "--", color=GRAY, linewidth=2, label="δ = 0: only this")
+        left.plot(0, 1 / (4 * delta), "o", color=ORANGE, markersize=11, label="optimum")
+        left.set(xlim=(-0.1, 2), ylim=(-1, 60))
+        left.legend(fontsize=11, loc="upper right")
+        values, right = panel("The optimal value jumps at δ = 0", "δ", "optimal value")
+        lower = np.array([each.lower for each in _proved])
+        upper = np.array([each.upper for each in _proved])
+        right.fill_between(_deltas, lower, upper, color=BLUE, alpha=0.3, linewidth=0)
+        right.plot(_deltas, lower, "^", color=BLUE, markersize=6)
+        right.plot(_deltas, upper, "v", color=BLUE, markersize=6, label="proved, δ > 0")
+        right.axhline(1, color="black", linestyle="--", linewidth=1.5, label="at δ = 0")
+        k = list(_deltas).index(delta)
+        right.plot([delta] * 2, [lower[k], upper[k]], "o", color=ORANGE, markersize=11)
+        right.set_xscale("log")
+        right.set_ylim(-0.3, 1.3)
+        right.invert_xaxis()
+        right.legend(fontsize=11, loc="center left")
+        return feasible, values
+
+    Moving("δ, in place of the 0 in (a):", entry, _draw)
+
+
+@app.cell(hide_code=True)
+def _(enclosure, tolerant):
+    mo.md(f"""
+    The optimum escapes to infinity along the edge *z*₁ = 0, and in the limit all that is left of
+    the set is the dashed line, where *z*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
+    an answer: it belongs to a δ that the solver's tolerance allows. `certify_problem(problem,
+    tolerance=1e-3)` asks openly about the problem in which the matrix plus *I*/1000 must be PSD. It
+    proves that this optimum lies in **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
+
+    ## 7.5 Why our dual needs no Slater
+
+    The example with the bounded variable was no accident.
+
+    **Theorem.** Let *g* be convex and continuous, its domain closed and **bounded**, and some *z*
+    feasible. Then the supremum of *D* over 𝒦<sup>∗</sup> is *g*<sup>∗</sup>: no gap, with Slater's
+    condition or without.
+
+    1. *The value set is closed.* Let reachable points converge to (χ, ξ), and let *z*ᵢ reach the
+       *i*-th of them. The domain is closed and bounded, so some subsequence of the *z*ᵢ converges
+       to a *z* in it. Then *d* + χ − *Tz* is in 𝒦, because 𝒦 is closed, and *g*(*z*) ≤ ξ, because
+       *g* is continuous. So *z* reaches the limit.
+    2. *Separate with room to spare.* Let δ > 0. The point (0, *g*<sup>∗</sup> − δ) is not
+       reachable. Because the value set is closed, it has a nearest point. Put a plane through that
+       one, across the shortest way. The whole value set lies behind it, or else a short step from
+       the nearest point into the set, which is convex, would come nearer. The point itself lies in
+       front of the plane, by the length of the way:
+
+    {formulas(STRICT_SEPARATION)}
+
+    3. *Signs.* θ ≥ 0 and ζ in 𝒦<sup>∗</sup>, as in step 4 of section 7.3. And θ ≠ 0: with θ = 0 the
+       infimum would be positive, but a feasible *z* makes a point with χ = 0 reachable, where the
+       function is 0.
+    4. *Read off the bound.* Divide by θ. As in step 6 there, *D*(ζ/θ) > *g*<sup>∗</sup> − δ. Such a
+       ζ exists for every δ > 0, and by weak duality *D* is never above *g*<sup>∗</sup>. ∎
+
+    ### Back to the M-step
+
+    Take the dual of chapter 3 as the problem: *p* is the variable, −*D*(*p*) the cost, *M*(*p*) ⪰ 0
+    the constraint. Its domain is the cube [0, 1]<sup>*N*</sup>, closed and bounded; *D* is concave
+    and continuous; and *p* = 1 is feasible, **whatever the data** (so is *p* = *b*/*c*: the anchors
+    of chapter 4). The theorem applies. The multiplier of *M*(*p*) ⪰ 0 is a metric *A*, and the dual
+    function is −*f*(*A*):
+
+    {formulas(DUAL_OF_THE_DUAL)}
+
+    because the logistic term is the largest *H*(*p*ₖ) + *p*ₖ*s*ₖ (section 3.3). So
+    **inf *f* = max *D* for every trace weight λ ≥ 0**, and the maximum is attained, because a
+    continuous function has a maximum on a closed and bounded set. In short:
+
+    - For λ > 0 there is an optimal metric, and it brings its own *p* (section 3.7). That proof
+      needs no separation theorem: it names the *p*.
+    - For λ = 0 there may be no optimal metric. Still there is no gap.
+    - A certificate needs **weak** duality only, and that needs nothing.
+
+    Here are irises with four labels left: two *setosa*, one *versicolor*, one *virginica*. That is
+    one similar pair for four features, and λ = 0.
+    """)
+
+
+@app.cell
+def _():
+    X, y = some_irises()
+    kept = np.flatnonzero(y >= 0)[[0, 1, 3, 6]]
+    labels = np.full(len(y), -1)
+    labels[kept] = y[kept]
+    objective = MStepObjective(PairSet.from_labels(X, labels), trace_weight=0.0)
+    try:
+        solve_m_step(objective)
+    except OptimumNotAttained as error:
+        u = error.direction
+    assert abs(u @ objective.recession_matrix @ u) < 1e-9  # u'M(1)u = 0
+    falling = [objective.value(theta * np.outer(u, u)) for theta in (0, 1, 10, 100, 1000)]
+    assert np.all(np.diff(falling) < 0)
+
+    weights = [1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4, 1e-5]
+    metrics = [solve_m_step(objective.with_trace_weight(each)).metric for each in weights]
+    certificates = [certify(objective, A) for A in metrics]  # all of them for trace weight 0
+    best_lower = max(each.dual_value for each in certificates)
+    best_upper = min(each.primal_value for each in certificates)
+    assert best_lower <= best_upper < best_lower + 0.02
+    return best_lower, best_upper, certificates, falling, metrics, weights
+
+
+@app.cell(hide_code=True)
+def _(falling, weights):
+    trace_weight = mo.ui.slider(steps=weights, value=0.01)
+    mo.md(f"""
+    `solve_m_step` refuses, and names a direction *u* along which *f* falls for ever: from
+    {falling[0]:.2f} at *A* = 0 to {falling[-1]:.2f} at 1000*uu*<sup>⊤</sup>. So take the optimal
+    metrics for λ > 0 instead, let λ go to 0, and certify **each of them for λ = 0**:
+    """)
+    return (trace_weight,)
+
+
+@app.cell(hide_code=True)
+def _(certificates, metrics, trace_weight, weights):
+    def _draw(weight):
+        k = weights.index(weight)
+        traces = [np.trace(A) for A in metrics]
+        length, left = panel(f"The trace of A: {traces[k]:.3g}", "λ of the metric", "tr(A)")
+        left.loglog(weights, traces, "o-", color=GREEN)
+        left.plot(weight, traces[k], "o", color="black", markersize=11)
+        left.invert_xaxis()
+        high = [each.primal_value for each in certificates]
+        low = [each.dual_value for each in certificates]
+        gap = f"Proved for λ = 0: gap {high[k] - low[k]:.2g}"
+        bounds, right = panel(gap, "λ of the metric", "value for λ = 0")
+        right.semilogx(weights, high, color=ORANGE, label="f(A)")
+        right.semilogx(weights, low, color=BLUE, label="D(p)")
+        right.plot([weight] * 2, [low[k], high[k]], "o-", color="black", markersize=7)
+        right.set_ylim(0, 3)
+        right.invert_xaxis()
+        right.legend(fontsize=11)
+        return length, bounds
+
+    Moving("λ of the metric that is judged:", trace_weight, _draw)
+
+
+@app.cell(hide_code=True)
+def _(best_lower, best_upper, enclosure):
+    mo.md(f"""
+    The metrics run away, and no metric is optimal. But each of them, with its own *p*, encloses the
+    infimum of *f* for λ = 0: together they prove that it lies in
+    **{enclosure(best_lower, best_upper, 4)}**.
+
+    ## Questions
+
+    /// details | 1. *g* is not convex. What is left of this chapter?
+    Sections 7.1 and 7.2: the dual function is concave, and every *D*(ζ) is a bound. In the proof of
+    7.3 step 1 fails: the value set may have dents, and a line from below does not get into a dent.
+    So a gap is possible, Slater or not.
+    ///
+
+    /// details | 2. In (c) put *z*₁ for *z* and *z*₂ for both 1, and minimize *z*₂. The two optima?
+    The 0 forces *z*₂ = 0, so the primal optimum is 0, attained. The dual asks for ζ₁₁ = 0 and
+    2ζ₁₂ = 1, which no PSD matrix has: it is infeasible, its value −∞. Not even a bad lower bound
+    can be proved by a multiplier.
+    ///
+
+    /// details | 3. λ = 0, and *f* falls for ever along *u*. Does the dual have a Slater point?
+    No. Here *u*<sup>⊤</sup>*M*(1)*u* = 0, and therefore, for every *p* in [0, 1]<sup>*N*</sup>:
+
+    {formulas(NO_SLATER_POINT)}
+
+    So *M*(*p*) is never positive definite. It had to be so: if the dual had a Slater point, then by
+    section 7.3 it would have an optimal multiplier, and that is a metric that minimizes *f*.
+    ///
+
+    ## Exercise
+
+    [Problem set 7](../exercises/set_7_duality.py): derive the dual of a small program by hand, then
+    state a small semidefinite program and its dual in CVXPY and certify both. Last, break it: build
+    a semidefinite program with a gap of your own choice. `seraph-cvx check-exercise set7 FILE` says
+    what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

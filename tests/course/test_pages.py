@@ -1,0 +1,288 @@
+"""Evidence: the chapters keep to their plan, run headless, and become pages that work offline."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from inspect import cleandoc
+
+import pytest
+from course import LECTURE as FOLDER
+
+from seraph_cvx.display.mathml import LETTERS
+
+pytestmark = pytest.mark.once
+
+SYMBOLS = import_module("symbols").SYMBOLS
+CHAPTERS = sorted(FOLDER.glob("chapter*.py"), key=lambda path: int(path.stem[len("chapter") :]))
+INDEX, PLAN = ((FOLDER / name).read_text(encoding="utf-8") for name in ("README.md", "teacher.md"))
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+
+def calls(chapter, name):
+    tree = ast.parse(chapter.read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in found if ast.unparse(call.func) == name]
+
+
+def prose(chapter):
+    """What a chapter hands to mo.md."""
+    texts = []
+    for call in calls(chapter, "mo.md"):
+        parts = getattr(call.args[0], "values", call.args)  # an f-string has several
+        words = (part.value if isinstance(part, ast.Constant) else "..." for part in parts)
+        texts.append(cleandoc("".join(words)))
+    return "\n".join(texts)
+
+
+# The plan ------------------------------------------------------------------------------------
+
+
+@each_chapter
+def test_chapter_has_a_goal_a_time_questions_an_exercise_formulas_and_pictures_that_move(chapter):
+    text, number = prose(chapter), chapter.stem.removeprefix("chapter")
+    assert "**Goal.**" in text
+    assert 20 <= int(re.search(r"\*\*Time\.\*\* (\d+) minutes", text)[1]) <= 30
+    assert len(re.findall(r"^/// details \| \d\. .+\?$", text, re.M)) == 3
+    problems = FOLDER / re.search(rf"\[Problem set {number}\]\((.+?)\)", text)[1]
+    assert problems.is_file()
+    assert f"`seraph-cvx check-exercise set{number} FILE`" in " ".join(text.split())
+    shown = {argument.id for call in calls(chapter, "formulas") for argument in call.args}
+    assert len(shown) >= 3
+    assert len(calls(chapter, "Moving")) >= 2
+    places = re.findall(rf"^\| .+\? \| ({number}\.\d) \|$", INDEX, re.M)
+    assert len(places) == 5
+    assert set(places) <= set(re.findall(r"^## (\d+\.\d) ", text, re.M))
+    assert f"]({chapter.name})" in INDEX
+
+
+@each_chapter
+def test_chapter_has_no_formula_of_its_own_and_typesets_its_symbols(chapter):
+    words = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(chapter))
+    assert not re.search(r"[Σ∑∏∫√\\$]|\b(ln|log|exp)[ (]|<m(ath|i|row)\b", words)
+    assert not re.search(r"\b(lambda|eta|mu|beta|sigma|alpha|nu|tau|rho)\b|\w_\w|\^", words)
+
+
+def test_teachers_page_names_every_chapter_problem_set_and_exercise():
+    named = set(re.findall(r"\]\((?:[\w./]*/)?(\w+\.py)\)", PLAN))
+    exercises = FOLDER.parent.glob("exercises/*.py")
+    assert {path.name for path in (*CHAPTERS, *exercises)} <= named
+
+
+# One letter, one meaning ---------------------------------------------------------------------
+
+LETTER = re.compile(r"\\mathcal\{\w\}|\\(?:operatorname|hat)\{[^}]*\}|\\[a-zA-Z]+|[a-zA-Z]")
+NO_LETTERS = {
+    *("sum", "min", "max", "sup", "inf", "ln", "exp", "log", "arg", "frac", "sqrt", "top", "nabla"),
+    *("leq", "geq", "neq", "in", "cup", "succeq", "succ", "Rightarrow", "Leftrightarrow", "langle"),
+    *("rangle", "quad", "leftarrow", "circ", "to", "dots", "emptyset"),
+}
+"""Commands of LaTeX that are signs, not letters."""
+
+
+def letters(latex):
+    """The letters of a formula, as LaTeX; the d of a derivative is none."""
+    latex = re.sub(r"\\frac\{d(\^2)?\}\{d ?([^{}]|\{[^{}]*\})*\}", "", latex)
+    found = set(LETTER.findall(latex))
+    return {one for one in found if one.removeprefix("\\") not in NO_LETTERS and "{" not in one} | {
+        one for one in found if "mathcal" in one
+    }
+
+
+def test_no_letter_has_two_meanings():
+    first = [one for symbol in SYMBOLS for one in re.split(r" *, *", symbol.latex)]
+    heads = [LETTER.match(one)[0] for one in first]
+    assert len(first) == len(set(first))
+    for symbol in SYMBOLS:
+        for head in {LETTER.match(one)[0] for one in re.split(r" *, *", symbol.latex)}:
+            assert heads.count(head) == len(
+                [one for one in re.split(r" *, *", symbol.latex) if LETTER.match(one)[0] == head]
+            ), f"{head} stands in two rows of the table"
+    assert [symbol.chapter for symbol in SYMBOLS] == sorted(symbol.chapter for symbol in SYMBOLS)
+
+
+@each_chapter
+def test_every_letter_of_a_chapter_is_in_the_table_from_that_chapter_on(chapter):
+    number = int(chapter.stem.removeprefix("chapter"))
+    known = set().union(*(letters(s.latex) for s in SYMBOLS if s.chapter <= number))
+    for formula in shown_formulas(chapter):
+        unknown = letters(formula.latex) - known
+        assert not unknown, f"{formula.name}: {unknown}"
+    in_latex = {sign: f"\\{name}" for name, sign in LETTERS.items()}
+    italic = re.findall(r"(?<![\w*])\*([A-Za-zα-ωΛΔΦ]+)\*(?!\*)", prose(chapter))
+    words = {one for one in italic if len(one) <= 2}  # longer ones are stressed words
+    for one in set("".join(words)):
+        assert in_latex.get(one, one) in known, one
+
+
+def shown_formulas(chapter):
+    """The formulas of a chapter, as it imports them."""
+    names = {argument.id for call in calls(chapter, "formulas") for argument in call.args}
+    found = []
+    for node in ast.walk(ast.parse(chapter.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            shown = [alias.name for alias in node.names if alias.name in names]
+            found += [getattr(import_module(node.module), name) for name in shown]
+    assert len(found) == len(names)
+    return found
+
+
+# The pages -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The whole course as pages, and what the export said."""
+    folder = tmp_path_factory.mktemp("pages")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", FOLDER / "export.py", "--positions", "2", "--out", folder],
+        cwd=folder, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, done.stdout
+
+
+@pytest.mark.slow
+def test_chapters_run_headless_within_a_minute_and_become_notebooks(pages):
+    folder, said = pages
+    ran = re.findall(r"^(chapter\d+) ran in ([\d.]+) s$", said, re.M)
+    assert [name for name, _ in ran] == [path.stem for path in CHAPTERS]
+    assert [name for name, seconds in ran if float(seconds) >= 60] == []
+    for path in CHAPTERS:
+        check_notebook(folder / f"{path.stem}.ipynb")
+
+
+@pytest.mark.slow
+def test_links_lead_to_pages_and_places_that_are_there(pages):
+    folder, _ = pages
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html")}
+    links = {}
+    for name, text in texts.items():
+        links[name] = re.findall(r"""<a [^>]*href=["'](?!https?:)([^"'#]*)#?([^"']*)["']""", text)
+        for target, place in links[name]:
+            assert (folder / (target or name)).is_file(), f"{name}: {target}"
+            if place and (target or name).endswith(".html"):
+                there = re.search(rf"""id=["']{re.escape(place)}["']""", texts[target or name])
+                assert there, f"{name}: {target}#{place}"
+    for number, chapter in enumerate(CHAPTERS[:-1], start=1):
+        targets = {target for target, _ in links[f"{chapter.stem}.html"]}
+        assert {f"chapter{number + 1}.html", "index.html", "paper.html", "guide.html"} <= targets
+        assert any(target.startswith(f"set_{number}_") for target in targets)
+    reached, waiting = set(), ["index.html"]
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting += [target for target, _ in links[name] if target in texts.keys() - reached]
+    assert reached == set(texts)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.mark.slow
+def test_pages_work_offline_on_a_phone_and_on_a_screen(pages, browser):
+    folder, _ = pages
+    context = browser.new_context(offline=True)
+    for page in sorted(folder.glob("*.html")):
+        look_at(context, page)
+    context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_serious_barrier(pages, browser, scheme):
+    """By axe-core, as a screen reader and a keyboard need them."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    folder, _ = pages
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    for path in sorted(folder.glob("*.html")):
+        if path.name in ("guide-api.html",):  # the same page as the others of the guide, but long
+            continue
+        page.goto(path.as_uri())
+        found = axe.run(page).response["violations"]
+        serious = {
+            f"{each['id']}: {each['nodes'][0]['html'][:100]}"
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        }
+        assert serious == set(), path.name
+    context.close()
+
+
+def check_notebook(path):
+    """Formulas and folded answers are there, and no cell needs a name that none defines."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    words = "".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    assert words.count("<details>") == 3
+    assert words.count("$$") >= 6
+    code = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
+    judged = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"],
+        input=code, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert judged.returncode == 0, f"{path.name}: {judged.stdout}"
+
+
+def look_at(context, path):
+    """On a phone and on a screen, without a network: it fits, moves, says nothing, asks nobody."""
+    page = context.new_page()
+    said, asked = [], []
+    page.on("console", lambda line: said.append(line.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(path.as_uri())
+    if "slides" in path.name:
+        turn_over(page)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    moving = page.locator(".moving").all()
+    if path.name.startswith("chapter"):
+        assert page.locator("math").count() >= 3
+        assert len(moving) >= 2
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 720})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
+        before = [seen(each) for each in moving]
+        assert all(280 <= shown <= width for _, shown in before), path.name
+    for (picture, _), each in zip(before, moving, strict=True):
+        slider = each.locator("input")
+        slider.press("End" if slider.input_value() == "0" else "Home")
+        assert seen(each)[0] != picture, path.name
+    assert said == [], path.name
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    page.close()
+
+
+def seen(moving):
+    """The picture of a slider's position, and its width."""
+    image = moving.locator("img:visible").first
+    return image.get_attribute("src"), image.bounding_box()["width"]
+
+
+def turn_over(page):
+    """The arrow keys show one slide after the other, each of them whole."""
+    slides = page.locator(".slide")
+    assert slides.count() >= 8
+    for k in range(slides.count()):
+        box = slides.nth(k).bounding_box()
+        assert abs(box["y"]) <= 1
+        assert box["height"] <= 721, slides.nth(k).inner_text()[:60]
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert abs(slides.nth(slides.count() - 2).bounding_box()["y"]) <= 1
