@@ -20,7 +20,7 @@ SYMBOLS = (
     Symbol("P", "the projection onto the cone of metrics", 1),
     Symbol("I", "the identity matrix", 1),
     Symbol("L", "a factor of a metric, A = LL'", 1),
-    Symbol(r"\theta", "a position on a line: 0 at its first point, 1 at its second", 1),
+    Symbol(r"\theta", "a position on a line, from 0 at one point to 1 at another; a multiple", 1),
     Symbol("v, v_k", "a direction; the difference of the two points of pair k", 1),
     Symbol("f", "the function that is minimized, the M-step (11)", 1),
     Symbol("x, X", "a point; all points, as the rows of a matrix", 2),

@@ -1,0 +1,768 @@
+"""8 Cones, and what a solver is given"""
+
+import marimo
+
+app = marimo.App(app_title="8 Cones, and what a solver is given")
+
+with app.setup:
+    from collections import Counter
+
+    import cvxpy as cp
+    import marimo as mo
+    import numpy as np
+    from formulas_8 import (
+        BOTH_DIRECTIONS,
+        CONIC_M_STEP,
+        CONIC_PROGRAM,
+        CONVEX_CONE,
+        DUAL_AS_IMAGE,
+        DUAL_CONE,
+        DUAL_SIZES,
+        ENTROPY_CONE,
+        EXPONENTIAL_CONE,
+        EXPONENTIAL_DUAL,
+        HALF_SPACES,
+        LEAST_PRODUCT,
+        LOGISTIC_CONES,
+        PAIR_CONDITIONS,
+        PAIR_MULTIPLIERS,
+        SECOND_ORDER_CONE,
+        SELF_DUAL,
+        SIZES,
+        TRIANGLE,
+        TWO_BY_TWO,
+        TWO_PRODUCTS,
+    )
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+
+    from seraph_cvx import (
+        MStepObjective,
+        PairSet,
+        certify,
+        certify_problem,
+        solve_m_step,
+        state_m_step,
+    )
+    from seraph_cvx.numerics.psd_cone import project
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    # 8 Cones, and what a solver is given
+
+    **Goal.** You can write the M-step (11) as a conic program by hand, predict how many variables
+    and rows CVXPY hands to a solver, and say what "optimal" means there and what it does not.
+
+    **Time.** 25 minutes. **You need** chapters 2 and 7; from chapter 1 the cone of metrics.
+
+    A conic solver has never heard of metrics or logarithms. It takes one kind of problem (some take
+    a quadratic objective, too):
+
+    {formulas(CONIC_PROGRAM)}
+
+    All that is not linear must be in the cone 𝒦. Three kinds of cones are enough for (11):
+    nonnegative numbers, PSD matrices, and the exponential cone of section 8.2.
+
+    ## 8.1 Cones and their duals
+
+    {formulas(CONVEX_CONE, DUAL_CONE)}
+
+    (In this section and the next, *z* is a point of the space in which the cone lies.) The
+    multiplier of a constraint *d* − *Tz* ∈ 𝒦 lies in the dual cone: then ζ<sup>⊤</sup>(*d* − *Tz*)
+    is never negative where the constraint holds (chapter 7). So whoever uses a cone must know its
+    dual. That is a convex cone, whatever 𝒦 is: each point *z* of 𝒦 gives one half-space.
+
+    - **Zero**, for equations: the cone is the point 0 alone. Its dual is everything.
+    - **Nonnegative numbers**, for inequalities: *z* ≥ 0 in each entry. Its own dual: sums of
+      products of nonnegative numbers are ≥ 0; and if ζᵢ < 0, the *i*-th unit vector proves that ζ
+      is not in the dual.
+    - **PSD matrices**: their own dual, by question 2 of chapter 1.
+    - **Products.** If 𝒦 is made of blocks, its dual is made of the blocks' duals. Set all blocks of
+      *z* but one to 0: each block of ζ must pass its own test. If all pass, the sum is ≥ 0.
+
+    ### The second-order cone
+
+    {formulas(SECOND_ORDER_CONE, SELF_DUAL)}
+
+    It is its own dual, in two steps.
+
+    1. *Each point of 𝒬 is in the dual.* That is the line above; its first inequality is
+       Cauchy and Schwarz, the second multiplies two inequalities between numbers ≥ 0.
+    2. *Each (χ, ζ) in the dual is a point of 𝒬.* Test it on (‖ζ‖, −ζ), which is in 𝒬: the inner
+       product is χ‖ζ‖ − ‖ζ‖² ≥ 0, so χ ≥ ‖ζ‖ unless ζ = 0. If ζ = 0, test it on (1, 0): χ ≥ 0.
+
+    ### Metrics of two features are a second-order cone
+
+    {formulas(TWO_BY_TWO)}
+
+    1. *Change variables.* Let ξ be half the trace of *A*, and *z* = (*A*₁₁ − ξ, *A*₁₂). Then *A* =
+       ξ*I* + *B*, where *B* has the diagonal *z*₁, −*z*₁ and *z*₂ beside it.
+    2. *Square B.* The product *BB* has *z*₁² + *z*₂² = ‖*z*‖² on its diagonal and *z*₁*z*₂ −
+       *z*₂*z*₁ = 0 beside it. So the square of each eigenvalue of *B* is ‖*z*‖².
+    3. *Sum.* The trace of *B* is 0, so its eigenvalues are −‖*z*‖ and ‖*z*‖. Those of *A* are
+       larger by ξ. The least one is ≥ 0 exactly if ‖*z*‖ ≤ ξ.
+
+    Even the inner products agree, up to a factor of 2:
+
+    {formulas(TWO_PRODUCTS)}
+    """)
+
+
+@app.cell
+def _():
+    def as_second_order(A):
+        """The number and the vector that belong to a symmetric 2 x 2 matrix."""
+        return np.trace(A) / 2, np.array([(A[0, 0] - A[1, 1]) / 2, A[0, 1]])
+
+    _rng = np.random.default_rng(0)
+    for _ in range(100):
+        _A, _B = (M + M.T for M in _rng.normal(size=(2, 2, 2)))
+        (_xi, _z), (_chi, _zeta) = as_second_order(_A), as_second_order(_B)
+        assert np.isclose(np.linalg.eigvalsh(_A)[0], _xi - np.linalg.norm(_z))
+        assert np.isclose(np.sum(_A * _B), 2 * (_xi * _chi + _z @ _zeta))
+    return (as_second_order,)
+
+
+@app.cell(hide_code=True)
+def _():
+    entry = mo.ui.slider(steps=[round(-1.2 + k / 5, 1) for k in range(13)], value=0.6)
+    mo.md("""
+    The matrices of trace 2 are the slice ξ = 1 of the cone: a disk. Below, *A* has the diagonal
+    1.5, 0.5. Move the entry beside it.
+    """)
+    return (entry,)
+
+
+@app.cell(hide_code=True)
+def _(as_second_order, entry):
+    def _matrix(beside):
+        return np.array([[1.5, beside], [beside, 0.5]])
+
+    def _draw(beside):
+        xi, z = as_second_order(_matrix(beside))
+        least = np.linalg.eigvalsh(_matrix(beside))[0]
+        color = GREEN if least >= 0 else ORANGE
+        turn = np.linspace(0, 2 * np.pi, 181)
+        disk, left = panel("The slice ξ = 1: a disk", "(A₁₁ − A₂₂)/2", "A₁₂")
+        left.fill(xi * np.cos(turn), xi * np.sin(turn), color=GREEN, alpha=0.2)
+        left.plot([0, z[0]], [0, z[1]], color=GRAY, linewidth=1.5)
+        left.plot(*z, "o", color=color, markersize=11)
+        left.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
+        word = "a metric" if least >= 0 else "not a metric"
+        lowest, right = panel(f"Least eigenvalue {least:.2f}: {word}", "A₁₂", "eigenvalue")
+        moved = np.linspace(-1.3, 1.3, 105)
+        computed = [np.linalg.eigvalsh(_matrix(each))[0] for each in moved]
+        right.axhline(0, color="black", linewidth=1)
+        right.plot(moved, computed, color=BLUE, linewidth=5, alpha=0.4, label="computed")
+        right.plot(
+            moved, 1 - np.hypot(0.5, moved), "--", color="black", linewidth=1.5, label="1 − ‖z‖"
+        )
+        right.plot(beside, least, "o", color=color, markersize=11)
+        right.legend(fontsize=11, loc="lower center")
+        return disk, lowest
+
+    Moving("Entry A₁₂:", entry, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    height = mo.ui.slider(steps=[0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0], value=0.5)
+    mo.md(f"""
+    So with two features a solver needs no PSD cone: 𝒬 will do. From three features on we use the
+    PSD cone itself.
+
+    ## 8.2 The exponential cone
+
+    The logistic term needs one cone more. It lives in three dimensions:
+
+    {formulas(EXPONENTIAL_CONE)}
+
+    The second line adds the limits of the first: (*z*₁, δ, *z*₃ + δ) satisfies the first line for
+    δ > 0, and goes to (*z*₁, 0, *z*₃). It makes the cone closed. **Why is it a convex cone?**
+
+    {formulas(HALF_SPACES)}
+
+    1. *The maximum.* The exponential function is convex, so it lies above its tangent at each θ:
+       at *z*₁/*z*₂ it is at least *e*<sup>θ</sup>(1 + *z*₁/*z*₂ − θ), with equality if θ is
+       *z*₁/*z*₂. Multiply by *z*₂ > 0.
+    2. *If z₂ > 0*, the rest follows: above a maximum means above each function.
+    3. *If z₂ = 0*, the last line is *z*₃ ≥ *e*<sup>θ</sup>*z*₁ for all θ. Large θ allow no *z*₁ >
+       0, and θ → −∞ leaves *z*₃ ≥ 0. If *z*₁ ≤ 0 ≤ *z*₃, all of them hold.
+    4. The last line is a half-space for each θ, and there is one more, *z*₂ ≥ 0. Each has 0 on its
+       boundary, so it is a closed convex cone, and so is what they have in common.
+    """)
+    return (height,)
+
+
+@app.cell(hide_code=True)
+def _(height):
+    def _draw(at):
+        piece, left = panel(f"The slice z₂ = {at:g}", "z₁", "least z₃")
+        for each, color in ((1.0, GRAY), (at, BLUE)):
+            z1 = np.linspace(-3, min(3, each * np.log(6 / each)), 121)
+            left.plot(z1, each * np.exp(z1 / each), color=color, label=f"z₂ = {each:g}")
+        left.fill_between(z1, at * np.exp(z1 / at), 6, color=BLUE, alpha=0.2, linewidth=0)
+        left.set(xlim=(-3, 3), ylim=(-0.2, 6))
+        left.legend(fontsize=11, loc="lower right")
+        side, right = panel("The least z₃ as z₂ goes to 0", "z₂", "least z₃")
+        z2 = np.linspace(0.02, 2.2, 219)
+        for z1, color in ((1, ORANGE), (0, GRAY), (-1, GREEN)):
+            shown = z2 * np.exp(z1 / z2) < 7
+            right.plot(z2[shown], (z2 * np.exp(z1 / z2))[shown], color=color, label=f"z₁ = {z1}")
+            if at * np.exp(z1 / at) < 6:
+                right.plot(at, at * np.exp(z1 / at), "o", color=color, markersize=10)
+        right.set_ylim(-0.2, 6)
+        right.legend(fontsize=11, loc="upper right")
+        return piece, side
+
+    Moving("Height z₂ of the slice:", height, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    candidate = mo.ui.slider(
+        steps=[-2.5, -2.0, -1.5, -1.2, -0.8, -0.5, 0.0, 0.5, 1.0, 1.5], value=-1.5
+    )
+    mo.md(f"""
+    Each slice is *z*₂ times the slice at 1. Near *z*₂ = 0 it becomes a quadrant: *z*₁ > 0 costs
+    without bound, *z*₁ ≤ 0 costs nothing.
+
+    ### Its dual cone, derived
+
+    1. *Only z₂ = 1 counts.* The other points with *z*₂ > 0 are multiples of these, and those with
+       *z*₂ = 0 are limits. So ζ is in the dual exactly if ζ₁*z*₁ + ζ₂ + ζ₃*z*₃ ≥ 0 wherever *z*₃ ≥
+       *e*<sup>*z*₁</sup>.
+    2. *ζ₃ ≥ 0*, because *z*₃ may be as large as you like. Then the smallest *z*₃ is the hardest
+       test, and one number is left: ζ₁*z*₁ + ζ₂ + ζ₃*e*<sup>*z*₁</sup> ≥ 0 for all *z*₁.
+    3. *ζ₁ > 0* fails as *z*₁ → −∞. *ζ₁ = 0* leaves ζ₂ + ζ₃*e*<sup>*z*₁</sup>, whose infimum is ζ₂:
+       so ζ₂ ≥ 0. *ζ₁ < 0 and ζ₃ = 0* fails as *z*₁ → ∞.
+    4. *ζ₁ < 0 < ζ₃:* a convex function of *z*₁. It is least where its slope, ζ₁ +
+       ζ₃*e*<sup>*z*₁</sup>, is zero. Put in *e*<sup>*z*₁</sup> = −ζ₁/ζ₃:
+
+    {formulas(LEAST_PRODUCT)}
+
+    It is ≥ 0 exactly if the logarithm is at most 1 − ζ₂/ζ₁ (divide by ζ₁ < 0, which turns the sign
+    round). Take exponentials, and multiply by ζ₃ and by *e*<sup>ζ₂/ζ₁</sup>:
+
+    {formulas(EXPONENTIAL_DUAL, DUAL_AS_IMAGE)}
+
+    The last line only renames: put these three numbers into the definition of ℰ. The exponential
+    cone is **not** its own dual: (0, 1, 0) is in the dual, but ℰ has no point with *z*₁ = 0, *z*₂ =
+    1 and *z*₃ < 1. Below, ζ = (−1, ζ₂, 1).
+    """)
+    return (candidate,)
+
+
+@app.cell
+def _():
+    def in_exponential_cone(z):
+        if z[1] > 0:
+            return z[2] > 0 and z[1] * np.log(z[2] / z[1]) >= z[0]
+        return z[1] == 0 and z[0] <= 0 <= z[2]
+
+    def in_its_dual(zeta):
+        return in_exponential_cone((zeta[0] - zeta[1], -zeta[0], zeta[2]))
+
+    assert in_its_dual((0, 1, 0))
+    assert not in_exponential_cone((0, 1, 0))
+    _sample = np.random.default_rng(1).normal(size=(2000, 3))
+    _inside = np.array([_z for _z in _sample if in_exponential_cone(_z)])
+    _dual = np.array([_zeta for _zeta in _sample if in_its_dual(_zeta)])
+    assert min(len(_inside), len(_dual)) > 100
+    assert np.min(_inside @ _dual.T) >= 0
+    return (in_its_dual,)
+
+
+@app.cell(hide_code=True)
+def _(candidate, in_its_dual):
+    def _draw(second):
+        inside = in_its_dual((-1, second, 1))
+        color = GREEN if inside else ORANGE
+        word = "in the dual cone" if inside else "not in the dual cone"
+        piece, left = panel(f"ζ is {word}", "ζ₂", "ζ₃")
+        z2 = np.linspace(-3, 2, 101)
+        left.plot(z2, np.exp(-z2 - 1), color=BLUE)
+        left.fill_between(z2, np.exp(-z2 - 1), 4, where=np.exp(-z2 - 1) < 4, color=BLUE, alpha=0.2)
+        left.plot(second, 1, "o", color=color, markersize=11)
+        left.set(xlim=(-3, 2), ylim=(-0.1, 4))
+        z1 = np.linspace(-3, 2, 101)
+        test, right = panel(f"Its least product is {second + 1:.2g}", "z₁", "inner product")
+        right.axhline(0, color="black", linewidth=1)
+        right.plot(z1, -z1 + second + np.exp(z1), color=color)
+        right.plot(0, second + 1, "o", color=color, markersize=11)
+        right.set_ylim(-2, 7)
+        return piece, test
+
+    Moving("Entry ζ₂ of the candidate:", candidate, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ### The logistic term, as a solver sees it
+
+    Give the term a bound ξ of its own, and two helpers χ₁ and χ₂:
+
+    {formulas(LOGISTIC_CONES)}
+
+    In both triples the middle entry is 1, so they say *e*<sup>−ξ</sup> ≤ χ₁ and
+    *e*<sup>*s*−ξ</sup> ≤ χ₂. What both directions use is
+
+    {formulas(BOTH_DIRECTIONS)}
+
+    1. *From left to right.* Choose χ₁ = *e*<sup>−ξ</sup> and χ₂ = *e*<sup>*s*−ξ</sup>. Both triples
+       are in ℰ, and 1 + *e*<sup>*s*</sup> ≤ *e*<sup>ξ</sup> makes the sum at most 1.
+    2. *From right to left.* Add the two inequalities: the left side above is at most χ₁ + χ₂ ≤ 1.
+       Multiply by *e*<sup>ξ</sup> > 0: 1 + *e*<sup>*s*</sup> ≤ *e*<sup>ξ</sup>. Take logarithms.
+
+    **The bill for one logistic term:** 3 variables (ξ, χ₁, χ₂), 2 exponential cones of 3 rows each,
+    and 1 inequality: 7 rows. Where ξ is minimized it comes down to the logistic term itself. CVXPY
+    writes `cp.logistic` in just this way:
+    """)
+
+
+@app.cell
+def _():
+    _s = cp.Variable()
+    one_term = cp.Problem(cp.Minimize(cp.logistic(_s)), [_s == 0.7])
+    _data, *_ = one_term.get_problem_data("SCS")
+    assert _data["A"].shape == (7 + 1, 3 + 1)  # one more variable and one more row: s = 0.7
+    assert (_data["dims"].exp, _data["dims"].nonneg, _data["dims"].zero) == (2, 1, 1)
+    proved = certify_problem(one_term)
+    assert proved.lower <= np.logaddexp(0, 0.7) <= proved.upper
+    assert proved.relative_gap < 1e-6
+    return (proved,)
+
+
+@app.cell(hide_code=True)
+def _(proved):
+    mo.md(f"""
+    At *s* = 0.7 the conic program has its optimum between **{proved.lower:.10f}** and
+    **{proved.upper:.10f}**, which is proved; the term is **{np.logaddexp(0, 0.7):.10f}**.
+
+    ## 8.3 What CVXPY makes of (11)
+
+    Apply this to every pair. What is left is linear, but for *A* ⪰ 0:
+
+    {formulas(CONIC_M_STEP)}
+
+    ### The same, by CVXPY
+
+    Here is a small M-step, as CVXPY reads it:
+    """)
+
+
+@app.cell
+def _():
+    _X, _y = some_irises(every=10)
+    objective = MStepObjective(PairSet.from_labels(_X, _y), trace_weight=1.0)
+    problem = state_m_step(objective)
+    data, chain, inverse = problem.get_problem_data("SCS")
+    T, d, g, cones = data["A"], data["b"], data["c"], data["dims"]
+
+    m, N = objective.pairs.n_features, objective.pairs.n_labeled + objective.pairs.n_unlabeled
+    triangle = m * (m + 1) // 2
+    assert T.shape == (len(d), len(g)) == (7 * N + triangle, 3 * N + triangle)
+    assert (cones.zero, cones.nonneg, cones.exp, cones.psd) == (0, N, 2 * N, [m])
+    assert T.nnz <= 6 * N + N * triangle + triangle
+    return N, T, chain, cones, data, inverse, m, objective, problem, triangle
+
+
+@app.cell(hide_code=True)
+def _(N, m, problem):
+    mo.md(f"""
+    ```text
+    {problem.format_labeled()}
+    ```
+
+    There are *m* = {m} features and *N* = {N} pairs.
+
+    ### The chain of reductions
+
+    A **chain of reductions** turns this tree of expressions into numbers; each takes a problem and
+    returns an equivalent one. Apply them one by one, and count what is there after each:
+    """)
+
+
+@app.cell
+def _(chain, problem):
+    def count(stated):
+        """The variables of a problem, and its rows by kind, at any stage of the chain."""
+        if isinstance(stated, dict):  # what the solver gets
+            cones = stated["dims"]
+            rows = {"NonNeg": cones.nonneg, "SvecPSD": sum(k * (k + 1) // 2 for k in cones.psd)}
+            return len(stated["c"]), rows | {"ExpCone": 3 * cones.exp}
+        is_tree = isinstance(stated, cp.Problem)
+        rows = Counter()
+        for constraint in stated.constraints:
+            rows[type(constraint).__name__] += constraint.size
+        return sum(v.size for v in stated.variables()) if is_tree else stated.x.size, rows
+
+    _stated, stages = problem, [("(11) as stated", *count(problem))]
+    for _reduction in chain.reductions:
+        _stated, _ = _reduction.apply(_stated)
+        stages.append((type(_reduction).__name__, *count(_stated)))
+    assert stages[-1][1] == len(_stated["c"])
+    assert sum(stages[-1][2].values()) == len(_stated["b"])
+    return (stages,)
+
+
+@app.cell(hide_code=True)
+def _(stages):
+    _does = {
+        "(11) as stated": "A tree of expressions; *A* is declared PSD.",
+        "FlipObjective": "Turns a maximum into a minimum.",
+        "Dcp2Cone": "Each atom that is not affine becomes a variable with cones, as in 8.2.",
+        "CvxAttr2Constr": "PSD, a property of *A*, becomes a constraint. Of *A* one half stays.",
+        "ExactCone2Cone": "Of the PSD constraint one half stays too, scaled: see 8.4.",
+        "EliminateZeroSized": "Drops what is empty; here nothing.",
+        "ConeMatrixStuffing": "All variables become one vector *z*, all coefficients *T*, *d* and"
+        " *g*, with room for the parameters λ, *G* and β.",
+        "SCS": "Puts in the parameters, and sorts the rows as this solver wants them.",
+    }
+    _rows = [
+        f"| `{_name}`: {_does.get(_name, 'Another step of this version of CVXPY.')} "
+        f"| {_variables} | {', '.join(f'{_k} {_n}' for _k, _n in _kinds.items()) or 'none'} |"
+        for _name, _variables, _kinds in stages
+    ]
+    _head = ["| reduction | variables | rows |", "| --- | --- | --- |"]
+    mo.md("\n".join([*_head, *_rows]))
+
+
+@app.cell(hide_code=True)
+def _(T, objective, stages, triangle):
+    _entries, _total = objective.pairs.n_features**2, T.shape[1]
+    _zeros = 1 - T.nnz / (T.shape[0] * T.shape[1])
+    mo.md(f"""
+    ### How large it is
+
+    *A* begins with {_entries} entries and ends with {triangle}, one half of a symmetric matrix. Yet
+    the solver gets **{_total} variables** and {T.shape[0]} rows: {stages[-1][2]["ExpCone"]} of
+    them are in exponential cones. The matrix *T* is sparse: {_zeros:.1%} of its entries are zeros,
+    and solvers depend on that.
+
+    {formulas(SIZES)}
+
+    ### The dual is a little smaller
+
+    The dual of chapter 3 has no logistic terms but entropies, two for each pair, and an entropy
+    is one exponential cone without any inequality:
+
+    {formulas(ENTROPY_CONE)}
+
+    Why: divide −*p* times its logarithm ≥ ξ by *p* > 0, take exponentials, multiply by *p*. So each
+    pair has the variables *p*ₖ and two bounds, and 6 rows. *M*(*p*) ⪰ 0 is one half of a matrix.
+
+    {formulas(DUAL_SIZES)}
+
+    Both grow **linearly in the number of pairs**, and that grows with the square of the number of
+    points. Let CVXPY count:
+    """)
+
+
+@app.cell
+def _():
+    def size(every, formulation):
+        """The points, the pairs, and the rows, variables and nonzeros that a solver gets."""
+        X, y = some_irises(every)
+        stated = MStepObjective(PairSet.from_labels(X, y), trace_weight=1.0)
+        matrix = state_m_step(stated, formulation).get_problem_data("SCS")[0]["A"]
+        return len(X), len(X) * (len(X) - 1) // 2, *matrix.shape, matrix.nnz
+
+    _chosen = (15, 10, 6, 5, 3, 2)
+    sizes = {form: [size(every, form) for every in _chosen] for form in ("primal", "dual")}
+    for (_n, _N, _rows, _variables, _nonzeros), (*_, _fewer, _less, _dual_nonzeros) in zip(
+        sizes["primal"], sizes["dual"], strict=True
+    ):
+        assert (_rows, _variables) == (7 * _N + 10, 3 * _N + 10)
+        assert (_fewer, _less) == (6 * _N + 10, 3 * _N)
+        assert _dual_nonzeros < _nonzeros <= 6 * _N + 10 * _N + 10
+    return (sizes,)
+
+
+@app.cell(hide_code=True)
+def _(sizes):
+    points = mo.ui.slider(steps=[n for n, *_ in sizes["primal"]], value=30)
+    return (points,)
+
+
+@app.cell(hide_code=True)
+def _(points, sizes):
+    def _draw(n):
+        k = [each for each, *_ in sizes["primal"]].index(n)
+        pairs = [N for _, N, *_ in sizes["primal"]]
+        figures = []
+        for column, name in ((2, "rows"), (3, "variables")):
+            title = f"{pairs[k]} pairs: {sizes['primal'][k][column]} {name}"
+            figure, ax = panel(title, "pairs N", name)
+            for form, label, color in (("primal", "(11)", BLUE), ("dual", "its dual", ORANGE)):
+                counts = [found[column] for found in sizes[form]]
+                style = "o-" if form == "primal" else "s--"
+                ax.plot(pairs, counts, style, color=color, label=f"{label}: {counts[k]}")
+                ax.plot(pairs[k], counts[k], "o", color="black", markersize=12, fillstyle="none")
+            if name == "variables":
+                ax.plot(pairs, [10] * len(pairs), color=GRAY, label="A itself: 10")
+            ax.legend(fontsize=11, loc="upper left")
+            figures.append(figure)
+        return figures
+
+    Moving("Number of points n:", points, _draw)
+
+
+@app.cell(hide_code=True)
+def _(sizes, triangle):
+    _n, _N, _rows, _variables, _ = sizes["primal"][-1]
+    mo.md(f"""
+    {_n} points make {_N} pairs and {_variables} variables, for a metric of {triangle} numbers. That
+    is the price of a general solver. The methods of chapter 5 that work on *A* itself keep its
+    {triangle} unknowns and pass over the pairs.
+
+    ## 8.4 What survives the translation
+
+    The solver returns *z* and a multiplier ζ, with one entry for each row. CVXPY inverts the chain,
+    from the last reduction to the first: it finds the entries of *A* in *z*, makes a matrix of
+    them, and forgets ξ and χ. `problem.value` is the objective **of (11)** at this matrix.
+
+    ### Why the square root of 2
+
+    A solver sees vectors, and of a symmetric matrix only one half. Off the diagonal each entry is
+    multiplied by the square root of 2, because it stands for two:
+
+    {formulas(TRIANGLE)}
+
+    With it, lengths and angles of vectors are those of matrices. Two things need that:
+
+    - *The cone stays its own dual.* Take *v* = (1, −1). Then *A*₁₁ − 2*A*₁₂ + *A*₂₂ =
+      *v*<sup>⊤</sup>*Av* ≥ 0, so for the plain half (*A*₁₁, *A*₁₂, *A*₂₂) the vector (1, −2, 1) is
+      a multiplier. Read as a matrix it has the eigenvalues −1 and 3: it is not PSD.
+    - *The projection stays the clip of chapter 1*, the nearest point in the Frobenius norm. SCS
+      projects in every step.
+    """)
+
+
+@app.cell
+def _(T, cones, m, triangle):
+    # The PSD rows of T come after the equations and the inequalities; one entry in each.
+    _start = cones.zero + cones.nonneg
+    _factors = np.sort(np.abs(T[_start : _start + triangle].data))
+    assert np.allclose(_factors, [1] * m + [np.sqrt(2)] * (triangle - m))
+
+    _rng = np.random.default_rng(2)
+    _A, _B = (M @ M.T for M in _rng.normal(size=(2, m, m)))
+    _i, _j = np.triu_indices(m)
+    _scale = np.where(_i == _j, 1.0, np.sqrt(2))
+    of_matrices, plain = np.sum(_A * _B), _A[_i, _j] @ _B[_i, _j]
+    scaled = (_scale * _A[_i, _j]) @ (_scale * _B[_i, _j])
+    assert np.isclose(scaled, of_matrices)
+    assert not np.isclose(plain, of_matrices, rtol=1e-2)
+    assert np.allclose(np.linalg.eigvalsh([[1, -2], [-2, 1]]), [-1, 3])
+    return of_matrices, plain, scaled
+
+
+@app.cell(hide_code=True)
+def _(of_matrices, plain, scaled):
+    mo.md(f"""
+    Two random metrics have the inner product {of_matrices:.4f}; their scaled halves
+    {scaled:.4f}, their plain halves {plain:.4f}.
+
+    ### The multipliers know *p*
+
+    Each pair has two exponential cones. Let ζ and ζ′ be their multipliers at the optimum. (There
+    are some: *A* = *I* and large ξₖ satisfy all constraints strictly, Slater's condition.)
+
+    {formulas(PAIR_CONDITIONS)}
+
+    1. *First line.* The Lagrangian is least at the optimum, so its slopes are 0. ξₖ stands in the
+       cost and, with a minus, in both cones: that is the first equation. χ₁ and χ₂ stand in one
+       cone each and in the same inequality, so ζ₃ and ζ₃′ are both the multiplier of that.
+    2. *Second line.* By complementary slackness (chapter 7) the inner product of ζ and its triple
+       is 0. With the smallest *z*₃ it is no larger, and never negative: so it is 0 as well, the
+       least value of the function in step 4 of 8.2. Hence the slope of that is 0 here, where *z*₁ =
+       −ξₖ. For ζ′ the same, with *z*₁ = *s*ₖ − ξₖ.
+    3. *Together.* The second line gives ζ₁′ = *e*<sup>*s*ₖ</sup>ζ₁; their sum is −*c*ₖ.
+
+    {formulas(PAIR_MULTIPLIERS)}
+
+    The probabilities of chapter 3 are in the solver's dual vector, though nobody asked for them.
+    """)
+
+
+@app.cell
+def _(chain, data, inverse, objective, problem):
+    optimum = solve_m_step(objective, tol=1e-10)
+    assert optimum.certificate.relative_gap < 1e-9
+
+    def solve_to(digits):
+        """What SCS returns, the matrix and the value that CVXPY makes of it, and its proof."""
+        options = {"eps_abs": 10.0**-digits, "eps_rel": 10.0**-digits}
+        answer = chain.solve_via_data(problem, data, solver_opts=options)
+        problem.unpack_results(answer, chain, inverse)
+        A = problem.var_dict["A"].value
+        return answer, A, problem.value, certify(objective, project(A))
+
+    runs = {asked: solve_to(asked) for asked in range(1, 7)}
+    return optimum, runs
+
+
+@app.cell
+def _(N, T, cones, objective, optimum, runs):
+    _zeta = runs[6][0]["y"][-3 * cones.exp :].reshape(-1, 3)  # a row for each exponential cone
+    _first = T[-3 * cones.exp :: 3]  # the row of each cone's first entry
+    _has_score = np.diff(_first.tocsr().indptr) > 1  # not only xi: the metric is in it
+    assert np.sum(_has_score) == N
+
+    _pairs, _mu = objective.pairs, objective.mu
+    _rows = np.vstack([_pairs.labeled, _pairs.unlabeled])
+    _V = _pairs.points[_rows[:, 0]] - _pairs.points[_rows[:, 1]]
+    _p = 1 / (1 + np.exp(objective.threshold - np.sum((_V @ optimum.metric) * _V, axis=1)))
+    _c = np.repeat([1.0, _mu], [_pairs.n_labeled, _pairs.n_unlabeled])
+    apart = np.max(np.abs(np.sort(-_zeta[_has_score, 0]) - np.sort(_c * _p)))
+    assert apart < 1e-3
+    return (apart,)
+
+
+@app.cell(hide_code=True)
+def _(apart):
+    digits = mo.ui.slider(steps=[1, 2, 3, 4, 5, 6], value=3)
+    mo.md(f"""
+    SCS's multipliers and *c*ₖ*p*ₖ at the certified optimum differ by at most {apart:.0e}.
+
+    ### "Optimal" is about another problem
+
+    SCS stops when its **residuals** are small: how far *d* − *Tz* is from a point of 𝒦, how far
+    *T*<sup>⊤</sup>ζ + *g* is from 0, and how far the two objectives are apart, each compared with
+    the size of the numbers in it. All of that is measured in *T*, *d* and *g*. Nothing of it says
+    that *A* is a metric, or how far *f*(*A*) is from the optimum of (11). Ask SCS for a few digits:
+    """)
+    return (digits,)
+
+
+@app.cell(hide_code=True)
+def _(digits, optimum, runs):
+    _asked = list(runs)
+    _infos = [answer["info"] for answer, *_ in runs.values()]
+    _residuals = [max(info["res_pri"], info["res_dual"]) for info in _infos]
+    _proved = [certificate.relative_gap for *_, certificate in runs.values()]
+    _least = [np.linalg.eigvalsh(A)[0] for _, A, *_ in runs.values()]
+    _above = [value - optimum.value for _, _, value, _ in runs.values()]
+
+    def _draw(asked):
+        k = _asked.index(asked)
+        judged, left = panel(f"SCS says: {_infos[k]['status']}", "digits asked for", "size")
+        left.semilogy(_asked, _proved, "s-", color=GREEN, label=f"proved gap: {_proved[k]:.0e}")
+        left.semilogy(_asked, _residuals, "o-", color=BLUE, label=f"residual: {_residuals[k]:.0e}")
+        left.axvline(asked, color="black", linewidth=1)
+        left.set_xlim(0.7, 6.3)
+        left.legend(fontsize=11, loc="lower left")
+        signs, right = panel(f"f(A) − optimum: {_above[k]:.0e}", "digits asked for", "value")
+        right.axhline(0, color="black", linewidth=1)
+        right.plot(_asked, _above, "s-", color=ORANGE, label="f(A) − optimum")
+        right.plot(_asked, _least, "o-", color=BLUE, label="least eigenvalue of A")
+        right.axvline(asked, color="black", linewidth=1)
+        right.set_xlim(0.7, 6.3)
+        right.set_yscale("symlog", linthresh=1e-8)
+        right.set_yticks([-1e-2, -1e-5, 0, 1e-5, 1e-2, 10])
+        right.legend(fontsize=11, loc="upper right")
+        return judged, signs
+
+    Moving("Digits asked of SCS:", digits, _draw)
+
+
+@app.cell
+def _(objective, optimum, runs):
+    too_good = [k for k, (_, A, value, _) in runs.items() if value < optimum.certificate.dual_value]
+    assert len(too_good) > 0
+    assert all(np.linalg.eigvalsh(runs[k][1])[0] < 0 for k in too_good)
+
+    loose = state_m_step(objective, "dual")
+    loose.solve(solver="SCS", eps_abs=1e-2, eps_rel=1e-2)
+    p = np.concatenate([variable.value for variable in loose.variables()])
+    assert np.max(p) > 1
+    assert loose.value == -np.inf  # outside [0, 1] the entropy is minus infinity
+    residual = loose.solver_stats.extra_stats["info"]["res_pri"]
+    largest = np.max(np.abs(loose.get_problem_data("SCS")[0]["b"]))
+    return largest, loose, p, residual, too_good
+
+
+@app.cell(hide_code=True)
+def _(largest, loose, p, residual, runs, too_good):
+    mo.md(f"""
+    - *At first* the proved gap is far above the residuals.
+    - *Later*, at {len(too_good)} of {len(runs)} positions, *f*(*A*) is **below a proved lower
+      bound**. That is no contradiction: the bound holds for metrics, and these *A* have a negative
+      eigenvalue. The residual has moved them out of the cone. (`certify` gets their projection.)
+    - *The dual*, solved to two digits: the status is "{loose.status}", {np.sum(p > 1)} of the
+      {len(p)} probabilities are above 1, the largest is {np.max(p):.3f}. The entropy of such a
+      number is −∞, and so is `problem.value`. SCS has a primal residual of {residual:.2g}, but
+      calls it small: *d* has an entry of size {largest:.0f}.
+
+    ### Two certificates
+
+    What proves something in spite of all that? `certify` is about (11) itself: it takes a metric,
+    whoever found it, and the points (chapter 4). `certify_problem` is about the conic program: it
+    takes *T*, *d* and *g* as the numbers they are (chapter 10). Both come with a proof, and neither
+    asks for a status.
+    """)
+
+
+@app.cell
+def _(objective, optimum, problem):
+    _dual = state_m_step(objective, "dual")
+    enclosures = {
+        "`certify`: (11) itself": (
+            optimum.certificate.dual_value,
+            optimum.certificate.primal_value,
+        ),
+        "`certify_problem`: (11) in cones": certify_problem(problem),
+        "`certify_problem`: its dual in cones": certify_problem(_dual),
+    }
+    enclosures = {
+        name: found if isinstance(found, tuple) else (found.lower, found.upper)
+        for name, found in enclosures.items()
+    }
+    # One number lies in all three, up to the rounding in which CVXPY makes T, d and g.
+    assert max(low for low, _ in enclosures.values()) <= 1e-9 + min(
+        high for _, high in enclosures.values()
+    )
+    assert all(high - low < 1e-3 for low, high in enclosures.values())
+    _rows = [f"| {name} | {low:.8f} | {high:.8f} |" for name, (low, high) in enclosures.items()]
+    mo.md("\n".join(["| about | optimum ≥ | optimum ≤ |", "| --- | --- | --- |", *_rows]))
+
+
+@app.cell(hide_code=True)
+def _(N, objective, triangle):
+    _unlabeled = objective.pairs.n_unlabeled
+    mo.md(f"""
+    ## Questions
+
+    /// details | 1. Why not ask for *e*<sup>*s*</sup> ≤ χ, and that the logarithm of 1 + χ is ≤ ξ?
+    The first is a cone. The second is not convex: it keeps a concave function below a bound, and
+    the points (χ, ξ) = (0, 0) and (*e*² − 1, 2) satisfy it with equality, but the middle between
+    them, at ξ = 1, does not, since (*e*² + 1)/2 > *e*. Dividing by *e*<sup>ξ</sup> first makes both
+    parts convex.
+    ///
+
+    /// details | 2. (11) as printed has two logistic terms per unlabeled pair. How many rows?
+    7 for each labeled and 14 for each unlabeled pair. The small M-step above has {_unlabeled}
+    unlabeled ones among its {N} pairs, so it would have {7 * (N + _unlabeled) + triangle} rows, not
+    {7 * N + triangle} as here. That is what the identity of section 2.3 is worth.
+    ///
+
+    /// details | 3. All residuals are 0, exactly. What follows for (11)?
+    Then *d* − *Tz* is in 𝒦, ζ in its dual, and both have the same objective: *z* is optimal in
+    cones, by weak duality. By 8.2, *A* is optimal for the (11) whose numbers are in *T*, *d* and
+    *g*. Residuals are good tests. They are only never 0, and small is not a proof.
+    ///
+
+    ## Exercise
+
+    [Problem set 8](../exercises/set_8_cones.py): find the dual of a given cone by hand, then write
+    the logistic term in CVXPY with `cp.ExpCone` and get the same optimum. Then break it: find a
+    point within a solver's tolerance of the cone where the inequality you meant is far from true.
+    `seraph-cvx check-exercise set8 FILE` says what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()
