@@ -277,12 +277,11 @@ def _():
     [Problem set 1](../exercises/set_1_cone.py): three problems, one by hand, one in CVXPY and one
     in which you break something. `seraph-cvx check-exercise set1 FILE` says what is wrong.
 
-    **Longer.**
-    [Exercise 8](../exercises/exercise_8_own_solver.py), TODO 1: write the projection yourself; the
-    file checks the conditions of section 1.4. *Hint:* `numpy.linalg.eigh` wants a symmetric matrix,
-    and rounding makes most matrices slightly unsymmetric. TODO 2, a whole solver, belongs to
-    chapter 5; until then `seraph-cvx check-exercise 8 FILE` stops at it, if your projection is
-    right.
+    **Longer.** [Exercise 8](../exercises/exercise_8_own_solver.py), TODO 1: write the projection
+    yourself; the file checks the conditions of section 1.4. *Hint:* `numpy.linalg.eigh` wants a
+    symmetric matrix, and rounding makes most matrices slightly unsymmetric. TODO 2, a whole solver,
+    belongs to chapter 5; until then `seraph-cvx check-exercise 8 FILE` stops at it, if your
+    projection is right.
     """)
 
 

@@ -318,13 +318,12 @@ def _():
 
     ## Exercise
 
-    [Problem set 2](../exercises/set_2_likelihood.py): three problems, one by hand, one in CVXPY and one
-    in which you break something. `seraph-cvx check-exercise set2 FILE` says what is wrong.
+    [Problem set 2](../exercises/set_2_likelihood.py): three problems, one by hand, one in CVXPY and
+    one in which you break something. `seraph-cvx check-exercise set2 FILE` says what is wrong.
 
-    **Longer.**
-    [Exercise 1](../exercises/exercise_1_convexity.py): write the M-step so that CVXPY sees its
-    convexity, then find two metrics between which (7) rises above its chord. *Hint:* think of which
-    scores make the entropy large, and choose ends on either side of them. `seraph-cvx
+    **Longer.** [Exercise 1](../exercises/exercise_1_convexity.py): write the M-step so that CVXPY
+    sees its convexity, then find two metrics between which (7) rises above its chord. *Hint:* think
+    of which scores make the entropy large, and choose ends on either side of them. `seraph-cvx
     check-exercise 1 FILE` says what is wrong.
     """)
 

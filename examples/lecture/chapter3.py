@@ -348,12 +348,11 @@ def _():
     [Problem set 3](../exercises/set_3_dual.py): three problems, one by hand, one in CVXPY and one
     in which you break something. `seraph-cvx check-exercise set3 FILE` says what is wrong.
 
-    **Longer.**
-    [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 1 and 2: compute *D*(*p*) and
-    *M*(*p*). *Hint:* the two feasible points of question 2 are your first test; what must *D* and
-    *M* be there? TODO 3 belongs to chapter 4; until then `seraph-cvx check-exercise 4 FILE` stops
-    at it, if both are right. [Exercise 5](../exercises/exercise_5_trace_weight.py) asks what the
-    conditions of section 3.7 say about *A* = 0, and shows an *f* that falls for ever.
+    **Longer.** [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 1 and 2: compute
+    *D*(*p*) and *M*(*p*). *Hint:* the two feasible points of question 2 are your first test; what
+    must *D* and *M* be there? TODO 3 belongs to chapter 4; until then `seraph-cvx check-exercise 4
+    FILE` stops at it, if both are right. [Exercise 5](../exercises/exercise_5_trace_weight.py) asks
+    what the conditions of section 3.7 say about *A* = 0, and shows an *f* that falls for ever.
     """)
 
 

@@ -309,14 +309,13 @@ def _():
 
     ## Exercise
 
-    [Problem set 4](../exercises/set_4_certificate.py): three problems, one by hand, one in CVXPY and one
-    in which you break something. `seraph-cvx check-exercise set4 FILE` says what is wrong.
+    [Problem set 4](../exercises/set_4_certificate.py): three problems, one by hand, one in CVXPY
+    and one in which you break something. `seraph-cvx check-exercise set4 FILE` says what is wrong.
 
-    **Longer.**
-    [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 3: make a feasible *p* from any
-    metric; no bound of 100 random metrics may be above any of their values. *Hint:* suppose first
-    that *M*(1) were the identity. How far can you walk then, and which change of coordinates makes
-    it so? `seraph-cvx check-exercise 4 FILE` says what is wrong.
+    **Longer.** [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 3: make a feasible *p*
+    from any metric; no bound of 100 random metrics may be above any of their values. *Hint:*
+    suppose first that *M*(1) were the identity. How far can you walk then, and which change of
+    coordinates makes it so? `seraph-cvx check-exercise 4 FILE` says what is wrong.
     """)
 
 

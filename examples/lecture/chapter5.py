@@ -352,12 +352,11 @@ def _():
 
     ## Exercise
 
-    [Problem set 5](../exercises/set_5_solvers.py): three problems, one by hand, one in CVXPY and one
-    in which you break something. `seraph-cvx check-exercise set5 FILE` says what is wrong.
+    [Problem set 5](../exercises/set_5_solvers.py): three problems, one by hand, one in CVXPY and
+    one in which you break something. `seraph-cvx check-exercise set5 FILE` says what is wrong.
 
-    **Longer.**
-    [Exercise 8](../exercises/exercise_8_own_solver.py): write your own solver, and let the
-    certificate judge it. *Hint:* how do you notice that a step was too long, without knowing
+    **Longer.** [Exercise 8](../exercises/exercise_8_own_solver.py): write your own solver, and let
+    the certificate judge it. *Hint:* how do you notice that a step was too long, without knowing
     the curvature? Compare *f* after the step with what the gradient and the length promised.
     `seraph-cvx check-exercise 8 FILE` says what is wrong.
     """)

@@ -300,14 +300,13 @@ def _(table):
 
     ## Exercise
 
-    [Problem set 6](../exercises/set_6_em.py): three problems, one by hand, one in CVXPY and one
-    in which you break something. `seraph-cvx check-exercise set6 FILE` says what is wrong.
+    [Problem set 6](../exercises/set_6_em.py): three problems, one by hand, one in CVXPY and one in
+    which you break something. `seraph-cvx check-exercise set6 FILE` says what is wrong.
 
-    **Longer.**
-    [Exercise 7](../exercises/exercise_7_descent.py), after
-    [exercise 6](../exercises/exercise_6_e_step.py): write (7) and *J*, and watch one rise while
-    the other falls. *Hint:* what should *J* be at soft labels that are all 0 or 1? Test that
-    before you run the alternation. `seraph-cvx check-exercise 7 FILE` says what is wrong.
+    **Longer.** [Exercise 7](../exercises/exercise_7_descent.py), after [exercise
+    6](../exercises/exercise_6_e_step.py): write (7) and *J*, and watch one rise while the other
+    falls. *Hint:* what should *J* be at soft labels that are all 0 or 1? Test that before you run
+    the alternation. `seraph-cvx check-exercise 7 FILE` says what is wrong.
     """)
 
 

@@ -117,8 +117,8 @@ class PaperReport:
     def to_markdown(self) -> str:
         """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
         title = f"The claims of the paper on {self.description}"
-        columns = ("claim", "name", "verdict", "fails by")
-        columns += ("residual", "tolerance", "decisive check")
+        columns = ["claim", "name", "verdict", "fails by", "residual", "tolerance"]
+        columns.append("decisive check")
         rows = [
             {
                 key: in_symbols(row[key]) if isinstance(row[key], str) else row[key]

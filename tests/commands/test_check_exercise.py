@@ -3,71 +3,115 @@
 from __future__ import annotations
 
 import runpy
-from pathlib import Path
 
 import pytest
-from command_line import assert_answered_in_words, run
+from command_line import assert_answered_in_words, run, words
+from exercise_table import FOLDER, TABLE, files, table, todos
 
-from seraph_cvx.cli.exercises import EXERCISES, fingerprints
+from seraph_cvx.cli.exercises import exercises, fingerprints, run_file
 
 pytestmark = pytest.mark.once
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
-
+SETS = [name for name in files() if name.startswith("set")]
 
 text_of = runpy.run_path(str(FOLDER / "solutions" / "fill_in.py"))["fill_in"]
 
 
-def check(folder, number, text, options=""):
+def check(folder, name, text, options=""):
     """The command on a file with this text."""
     (folder / "mine.py").write_text(text, encoding="utf-8")
-    return run(f"check-exercise {number} {options}", folder / "mine.py")
+    return run(f"check-exercise {name} {options}", folder / "mine.py")
 
 
-@pytest.mark.parametrize("number", EXERCISES)
-def test_fingerprints_are_those_of_the_exercises(number):
-    text, exercise = text_of(number, 0), EXERCISES[number]
-    marks = [mark for _, mark in fingerprints(text, exercise.todos)]
-    assert marks == exercise.fingerprints.split()
-    assert all(f"def {todo}(" in text for todo in exercise.todos)
+def test_table_of_the_grader_is_that_of_the_files():
+    expected = table()
+    assert TABLE.read_text(encoding="utf-8") == expected, (
+        f"python tests/helpers/exercise_table.py writes {TABLE.name} again:\n{expected}"
+    )
+    for name, exercise in exercises().items():
+        assert (exercise.file, list(exercise.todos)) == (
+            files()[name].name,
+            todos(files()[name]),
+        )
+
+
+def test_fingerprint_sees_code_and_not_its_spacing():
     (_, one), (_, spaced) = (*fingerprints("x = 1", ()), *fingerprints("x  =  1  # one", ()))
     assert one == spaced
+    assert [one] != [mark for _, mark in fingerprints("x = 2", ())]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_solved_problem_set_is_accepted_and_its_start_stops_at_the_first_hint(name):
+    exercise = exercises()[name]
+    solved, begun = (run_file(exercise, text) for text in (text_of(name), text_of(name, 0)))
+    assert solved.is_solved, solved.message
+    assert solved.message.count("\n") >= 2  # what the file itself says
+    assert not begun.is_solved
+    assert begun.message.startswith("Not yet done, line ")
+    assert ". TODO 1: " in begun.message
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [4, 8])
-def test_solution_is_accepted_with_helpers_and_imports_and_its_start_is_not(number, tmp_path):
+@pytest.mark.parametrize("name", ["4", "8", "set4", "set7"])
+def test_solution_is_accepted_with_helpers_and_imports_and_its_start_is_not(name, tmp_path):
     helper = "import math\n\n\ndef square(x):\n    return x * x  # mine\n\n\n"
-    todo = f"def {EXERCISES[number].todos[0]}("
-    done = check(tmp_path, number, text_of(number).replace(todo, helper + todo, 1))
+    todo = f"def {exercises()[name].todos[0]}("
+    done = check(tmp_path, name, text_of(name).replace(todo, helper + todo, 1))
     assert done.exit_code == 0, done.output
-    assert f"Exercise {number} is solved" in done.output
-    assert number != 4 or "100 random metrics" in done.output  # what the file itself says
-    begun = check(tmp_path, number, text_of(number, 0))
+    title = f"Problem set {name[3:]}" if name in SETS else f"Exercise {name}"
+    assert f"{title} is solved: all checks hold." in done.output
+    assert name != "4" or "100 random metrics" in done.output  # what the file itself says
+    begun = check(tmp_path, name, text_of(name, 0))
     assert_answered_in_words(begun, ["Not yet done", "TODO 1: "], exit_code=1)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_problem_set_without_one_of_its_checks_is_not_accepted(name, tmp_path):
+    text = text_of(name)
+    checks = [line for line in text.splitlines(keepends=True) if line.startswith("assert ")]
+    for removed in (checks[0], checks[-1]):
+        done = check(tmp_path, name, text.replace(removed, "", 1))
+        lost = f"is not problem set {files()[name].stem.removeprefix('set_')} any more"
+        assert_answered_in_words(done, [lost, "Copy your answers into a fresh file."], exit_code=1)
 
 
 CHECK = "assert -1e-9 <= gap <= 1e-6\n"
 LOST = "is not exercise 4_weak_duality any more"
 WRONG = [
     (
-        *(4, "c @ entropy(p)", "c @ (1 + entropy(p))", "a check does not hold."),
+        *("4", "c @ entropy(p)", "c @ (1 + entropy(p))", "a check does not hold."),
         *("assert np.isclose(dual_value(b / c), 0.0)", "Here dual_value(b / c) = "),
         "Look at TODO 1, dual_value, first",
     ),
-    (4, CHECK, "", LOST),
-    (4, "<= 1e-6\n", "<= 1e6\n", LOST),
-    (4, CHECK, f"# {CHECK}", LOST),
-    (4, "def dual_matrix(p):", "def matrix(p):", "dual_matrix of TODO 2 is missing"),
-    (4, "def dual_matrix(p):", "def dual_matrix(p)", "is not valid Python"),
-    (4, "import numpy", "raise SystemExit(0)\nimport numpy", "before its end"),
-    (4, "import numpy", "import os\nos._exit(3)\nimport numpy", "exit code 3"),
-    (4, "import numpy", "while True:\n    pass\nimport numpy", "more time with --time-limit"),
+    ("4", CHECK, "", LOST),
+    ("4", "<= 1e-6\n", "<= 1e6\n", LOST),
+    ("4", CHECK, f"# {CHECK}", LOST),
+    ("4", "def dual_matrix(p):", "def matrix(p):", "dual_matrix of TODO 2 is missing"),
+    ("4", "def dual_matrix(p):", "def dual_matrix(p)", "is not valid Python"),
+    ("4", "import numpy", "raise SystemExit(0)\nimport numpy", "before its end"),
+    ("4", "import numpy", "import os\nos._exit(3)\nimport numpy", "exit code 3"),
+    ("4", "import numpy", "while True:\n    pass\nimport numpy", "more time with --time-limit"),
+]
+IN_PROBLEM_SETS = [
+    (
+        *("set10", "Fraction(7, 5), 0", "Fraction(8, 5), 0", "assert left_over == [0, 0]"),
+        *("Here left_over = [Fraction(2, 5), ", "Look at TODO 1, multipliers, first"),
+    ),
+    (  # a check in a function of the file, with the values that it saw
+        *("set4", "cp.Maximize(tau)", "cp.Maximize(tau**2)", "assert problem.is_dcp()"),
+        *("Here problem = maximize", "Look at TODO 2, state_longest_step, first"),
+    ),
+    (  # values of names that only a generator has are left out
+        *("set7", "[0, 1, 0]", "[0, 1, 0.5]", "assert all(part.dtype.kind ==", "TODO 3"),
+    ),
+    ("set3", "1.0 / (1.0 + np.exp(eta))", "-1.0", "Here p = [-1.", "TODO 3, false_bound,"),
+    ("set5", "cp.log_det", "cp.logdet", "AttributeError", "look at TODO 2, state_central_path,"),
 ]
 SLOWLY_WRONG = [
-    (4, "1.0 / max(1.0, steepest)", "0.5 / max(1.0, steepest)", "Here gap = 5."),
-    (5, "[2][-1]", "[2][0]", "Here np.diff(values) = [ 8.7"),
-    (4, "return c @ entropy(p)", "return c @ entropie(p)", "NameError", "c @ entropie(p) -"),
+    ("4", "1.0 / max(1.0, steepest)", "0.5 / max(1.0, steepest)", "Here gap = 5."),
+    ("5", "[2][-1]", "[2][0]", "Here np.diff(values) = [ 8.7"),
+    ("4", "return c @ entropy(p)", "return c @ entropie(p)", "NameError", "c @ entropie(p) -"),
 ]
 
 
@@ -83,6 +127,24 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(case, tmp_path):
     assert_answered_in_words(done, reasons, exit_code=1)
 
 
+@pytest.mark.parametrize("case", IN_PROBLEM_SETS)
+def test_what_is_wrong_in_a_problem_set_is_said_with_its_place(case):
+    name, old, new, *reasons = case
+    text = text_of(name)
+    assert old in text
+    graded = run_file(exercises()[name], text.replace(old, new, 1))
+    assert not graded.is_solved
+    for reason in reasons:
+        assert reason in words(graded.message), graded.message
+
+
 def test_no_such_file_and_no_such_exercise():
     assert_answered_in_words(run("check-exercise 4 none.py"), ["There is no file"])
-    assert run("check-exercise 9 x.py").exit_code == 2
+    for name in ("9", "set11", "set", "exercise_4"):
+        known = [f"There is no exercise '{name}'", "1 exercise_1_convexity.py"]
+        known += [
+            "8 exercise_8_own_solver.py",
+            "set1 set_1_cone.py",
+            "set10 set_10_certificates.py",
+        ]
+        assert_answered_in_words(run(f"check-exercise {name} x.py"), known)

@@ -7,58 +7,109 @@ import re
 import runpy
 import sys
 import traceback
-from pathlib import Path
 
 import pytest
+from exercise_table import FOLDER, files, todos
 
 import seraph_cvx
 
 pytestmark = pytest.mark.once
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
-EXERCISES = sorted(FOLDER.glob("exercise_*.py"))
-NAMES = [path.stem.removeprefix("exercise_") for path in EXERCISES]
+FILES = files()
+SETS = [name for name in FILES if name.startswith("set")]
 SOLUTIONS = runpy.run_path(str(FOLDER / "solutions" / "fill_in.py"))
 fill_in = SOLUTIONS["fill_in"]
 MAY_IMPORT = {"numpy", "cvxpy", "seraph_cvx"}
 
 WRONG = {
-    ("1_convexity", "surprise"): ("label * s", "s - label"),
-    ("1_convexity", "m_step_loss"): ("(1.0 - q) @", "q @"),
-    ("1_convexity", "counterexample"): ("max(bulge", "min(bulge"),
-    ("2_gradient", "scores"): ("- eta", "+ eta"),
-    ("2_gradient", "probability_dissimilar"): ("1.0, small)", "small, 1.0)"),
-    ("2_gradient", "gradient"): ("- b\n", "- b / c\n"),
-    ("3_one_logistic_term", "label_sums"): ("mu * (1.0 - q)", "mu * q"),
-    ("3_one_logistic_term", "one_term"): ("- np.sum(G * A)", "+ np.sum(G * A)"),
-    ("3_one_logistic_term", "twin"): ("[2][-1]", "[2][0]"),
-    ("4_weak_duality", "dual_value"): ("c @ entropy(p)", "np.sum(entropy(p))"),
-    ("4_weak_duality", "dual_matrix"): ("(c * p - b)", "(p - b)"),
-    ("4_weak_duality", "feasible"): ("1.0 / max(1.0, steepest)", "1.0"),
-    ("5_trace_weight", "falling_direction"): ("[2][-1]", "[2][0]"),
-    ("5_trace_weight", "critical_trace_weight"): ("np.exp(eta)", "np.exp(-eta)"),
-    ("6_e_step", "state_e_step"): ("mu * surprise", "surprise"),
-    ("6_e_step", "closed_form"): ("1.0 + mu", "mu"),
-    ("6_e_step", "optimal_value"): ("P ** (1.0 + mu)", "P**2"),
-    ("7_descent", "objective_7"): ("np.exp(-far) * far", "far"),
-    ("7_descent", "descent"): ("/ (1.0 + mu)", "* (1.0 + mu)"),
-    ("8_own_solver", "project"): ("np.maximum(eigenvalues, 0.0)", "np.abs(eigenvalues)"),
-    ("8_own_solver", "my_solver"): ("range(5000)", "range(3)"),
+    ("1", "surprise"): ("label * s", "s - label"),
+    ("1", "m_step_loss"): ("(1.0 - q) @", "q @"),
+    ("1", "counterexample"): ("max(bulge", "min(bulge"),
+    ("2", "scores"): ("- eta", "+ eta"),
+    ("2", "probability_dissimilar"): ("1.0, small)", "small, 1.0)"),
+    ("2", "gradient"): ("- b\n", "- b / c\n"),
+    ("3", "label_sums"): ("mu * (1.0 - q)", "mu * q"),
+    ("3", "one_term"): ("- np.sum(G * A)", "+ np.sum(G * A)"),
+    ("3", "twin"): ("[2][-1]", "[2][0]"),
+    ("4", "dual_value"): ("c @ entropy(p)", "np.sum(entropy(p))"),
+    ("4", "dual_matrix"): ("(c * p - b)", "(p - b)"),
+    ("4", "feasible"): ("1.0 / max(1.0, steepest)", "1.0"),
+    ("5", "falling_direction"): ("[2][-1]", "[2][0]"),
+    ("5", "critical_trace_weight"): ("np.exp(eta)", "np.exp(-eta)"),
+    ("6", "state_e_step"): ("mu * surprise", "surprise"),
+    ("6", "closed_form"): ("1.0 + mu", "mu"),
+    ("6", "optimal_value"): ("P ** (1.0 + mu)", "P**2"),
+    ("7", "objective_7"): ("np.exp(-far) * far", "far"),
+    ("7", "descent"): ("/ (1.0 + mu)", "* (1.0 + mu)"),
+    ("8", "project"): ("np.maximum(eigenvalues, 0.0)", "np.abs(eigenvalues)"),
+    ("8", "my_solver"): ("range(5000)", "range(3)"),
+    ("set1", "nearest_metric"): ("Fraction(8, 5)", "Fraction(16, 10) + 1"),
+    ("set1", "state_projection"): ("A >> 0", "A >= 0"),
+    ("set1", "counterexample"): ("[[2, 1], [1, 1]]", "[[2, 0], [0, 1]]"),
+    ("set2", "curvature"): ("(2.0 * p - 1.0) - 1.0", "(2.0 * p - 1.0)"),
+    ("set2", "state_m_step"): ("- cp.sum(cp.multiply(G, A))", "+ cp.sum(cp.multiply(G, A))"),
+    ("set2", "counterexample"): ("L, -L", "L, 2.0 * L"),
+    ("set3", "conjugate"): (" if p >= 0.0 else np.inf", ""),
+    ("set3", "state_dual"): ("cp.entr(p) + cp.entr(1 - p)", "cp.entr(p)"),
+    ("set3", "false_bound"): ("np.exp(eta)", "np.exp(-9.0 * eta)"),
+    ("set4", "longest_step"): ("Fraction(1, 2)", "Fraction(6, 13)"),
+    ("set4", "state_longest_step"): ("anchor >> 0", "anchor >= 0"),
+    ("set4", "looks_positive"): (" and not is_psd(matrix)", ""),
+    ("set5", "barrier_weight"): ("A * (trace_weight", "(trace_weight"),
+    ("set5", "state_central_path"): ("epsilon * cp", "epsilon / 2.0 * cp"),
+    ("set5", "looks_done"): ("np.eye(2)", "np.zeros((2, 2))"),
+    ("set6", "best_soft_label"): ("np.exp(a * s)", "np.exp(s)"),
+    ("set6", "state_e_step"): ("share * len(s)", "share"),
+    ("set6", "two_starts"): ("0.0, 10.0", "5.0, 10.0"),
+    ("set7", "dual_function"): ("3.0 * zeta", "2.0 * zeta"),
+    ("set7", "state_both"): ("C - cp.diag(zeta) >> 0", "cp.diag(zeta) - C << np.eye(len(C))"),
+    ("set7", "program_with_a_gap"): ("[3, 0, 0]", "[3, 0, 1]"),
+    ("set8", "in_dual_cone"): ("np.cumsum(zeta)", "np.array(zeta)"),
+    ("set8", "logistic_constraints"): ("first + second <= 1", "first + second <= 2"),
+    ("set8", "nearly_in_the_cone"): ("1e-13", "0.9e-8"),
+    ("set9", "curvature_bound"): (" ** 2 / 4.0", " / 4.0"),
+    ("set9", "state_step"): ("ell / 2.0", "ell"),
+    ("set9", "too_long"): ("100.0 / ell", "3.0 / ell"),
+    ("set10", "multipliers"): ("[Fraction(6, 5), Fraction(7, 5), 0, 0]", "[2, 1, 0, 0]"),
+    ("set10", "own_problem"): ("cp.norm(z - x)", "cp.sum_squares(z - x)"),
+    ("set10", "tampered"): ("0.999 - 0.9e-6", "0.999 - 0.9e-4"),
 }
 """For each TODO: a piece of its solution, and a mistake to put in its place."""
 
-
-def is_todo(node):
-    """A function of a starter that does nothing but raise its hint."""
-    last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
-    called = last.exc if isinstance(last, ast.Raise) else None
-    return isinstance(called, ast.Call) and called.func.id == "NotImplementedError"
-
-
-def todos(name):
-    """The names of the functions to fill in, in order."""
-    text = (FOLDER / f"exercise_{name}.py").read_text(encoding="utf-8")
-    return [node.name for node in ast.parse(text).body if is_todo(node)]
+ALSO_WRONG = [
+    ("set1", "nearest_metric", "Fraction(8, 5)", "1.6"),  # a double is not 8/5
+    ("set1", "nearest_metric", "Fraction(8, 5)", "Fraction(13, 5)"),
+    ("set1", "state_projection", "cp.sum_squares(A - C)", 'cp.norm(A - C, "fro")'),
+    ("set2", "curvature", "s * (2.0 * p - 1.0)", "s * p"),
+    ("set2", "state_m_step", "c @ cp.logistic", "np.ones(len(c)) @ cp.logistic"),
+    ("set2", "counterexample", "[1.0, 0.0]", "[0.0, 0.0]"),
+    ("set3", "conjugate", "p**2 / 4.0 - p", "p**2 / 4.0 + p"),
+    ("set3", "state_dual", ", [M >> 0]", ", [M >= 0]"),
+    ("set3", "false_bound", "1.0 / (1.0 + np.exp(eta))", "1.0"),
+    ("set4", "longest_step", "Fraction(1, 2)", "6"),  # the other zero
+    ("set4", "state_longest_step", ", tau <= 1]", ", tau <= 2]"),
+    ("set4", "looks_positive", "x * x]", "0.9 * x * x]"),
+    ("set5", "barrier_weight", "np.exp(A - eta)", "np.exp(eta - A)"),
+    ("set5", "state_central_path", "- epsilon", "+ epsilon"),
+    ("set5", "looks_done", "np.eye(2)", "solve_m_step(far).metric"),
+    ("set6", "best_soft_label", "np.exp(a * s)", "np.exp(-a * s)"),
+    ("set6", "state_e_step", "cp.entr(q) + cp.entr(1 - q)", "cp.entr(q)"),
+    ("set6", "two_starts", "0.0, 10.0", "0.0, 0.1"),
+    ("set7", "dual_function", "        return -np.inf", "        return 0.0"),
+    ("set7", "dual_function", "- zeta**2 / 2.0", "+ zeta**2 / 2.0"),
+    ("set7", "state_both", "cp.diag(A) == 1", "cp.trace(A) == 1"),
+    ("set7", "program_with_a_gap", "[3, 0, 0]", "[1, 0, 0]"),
+    ("set8", "in_dual_cone", "np.cumsum(zeta)", "np.cumsum(zeta[::-1])"),
+    ("set8", "logistic_constraints", "cp.ExpCone(s - xi,", "cp.ExpCone(s,"),
+    ("set8", "nearly_in_the_cone", "(1.62, 0.1, 1e-8)", "(1.62, 0.1, 1e-7)"),
+    ("set9", "curvature_bound", " / 4.0", " / 2.0"),  # a bound, but not the least
+    ("set9", "state_step", ", [C >> 0]", ""),
+    ("set9", "too_long", "2.0 / ell", "0.5 / ell"),
+    ("set10", "multipliers", "], 1 ", "], 2 "),
+    ("set10", "own_problem", "np.linalg.norm(normal)", "np.sum(normal)"),
+    ("set10", "tampered", "0.9e-6", "0.9e-9"),
+]
+"""More mistakes in the short answers of problem sets."""
 
 
 def run(text, label):
@@ -66,28 +117,52 @@ def run(text, label):
     exec(compile(text, label, "exec"), {"__name__": "__main__"})
 
 
-def test_there_are_eight_and_the_index_names_each():
+def wrong_text(name, function, right, wrong):
+    """A solved file with a mistake in one answer."""
+    text = fill_in(name)
+    body = SOLUTIONS["functions"](text)[function].rpartition('"""')[2]
+    assert right in body
+    return text.replace(body, body.replace(right, wrong))
+
+
+def test_index_names_each_exercise_and_problem_set():
     index = (FOLDER / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d) \| \[.*?\]\(exercise_(\w+)\.py\).*\| (\d) \|$", index, re.M)
-    expected = [(str(k), name, str(len(todos(name)))) for k, name in enumerate(NAMES, start=1)]
-    assert rows == expected
+    rows = re.findall(r"^\| (\d) \| \[.*?\]\((\w+\.py)\).*\| (\d) \|$", index, re.M)
+    exercises = {name: path for name, path in FILES.items() if name not in SETS}
+    assert rows == [(name, path.name, str(len(todos(path)))) for name, path in exercises.items()]
     assert len(rows) == 8
+    rows = re.findall(
+        r"^\| \[(\d+) .*?\]\(\.\./lecture/chapter\1\.py\) \| \[set\1\]\((\w+\.py)\)", index, re.M
+    )
+    assert rows == [(name.removeprefix("set"), FILES[name].name) for name in SETS]
+    assert len(rows) == 10
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SETS)
+def test_problem_set_has_three_problems_one_by_hand_one_in_cvxpy_and_one_to_break(name):
+    text = FILES[name].read_text(encoding="utf-8")
+    kinds = re.findall(r"^# %% TODO (\d)\. (.+?)\. ", text, re.M)
+    assert kinds == [("1", "By hand"), ("2", "In CVXPY"), ("3", "Break it")]
+    assert len(todos(FILES[name])) == 3
+    assert "certify_problem" in text
+    assert "the control" in text or "honest" in text
+    assert not re.search(r"\.status\b", text)  # a solver's word is no evidence
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_solution_runs_and_its_assertions_hold(name, capsys):
-    text = fill_in(name[0])
+    text = fill_in(name)
     checks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
-    assert len(checks) > len(todos(name))
+    assert len(checks) > len(todos(FILES[name]))
     run(text, f"solution_{name}.py")
     assert capsys.readouterr().out.count("\n") >= 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILES)
 def test_starter_stops_at_its_todos_one_after_the_other_with_the_hint(name):
     """As it is at TODO 1; with the answers to the first k, at TODO k + 1; in no other place."""
-    for k, function in enumerate(todos(name)):
-        text, label = fill_in(name[0], k), f"exercise_{name}.py"
+    for k, function in enumerate(todos(FILES[name])):
+        text, label = fill_in(name, k), FILES[name].name
         assert f"# %% TODO {k + 1}. " in text
         with pytest.raises(NotImplementedError, match=rf"^TODO {k + 1}: .{{20}}") as caught:
             run(text, label)
@@ -95,21 +170,27 @@ def test_starter_stops_at_its_todos_one_after_the_other_with_the_hint(name):
         assert (frame.filename, frame.name) == (label, function)
 
 
-@pytest.mark.parametrize(("name", "function"), WRONG)
-def test_wrong_answer_to_a_todo_is_noticed(name, function):
-    text = fill_in(name[0])
-    body = SOLUTIONS["functions"](text)[function].rpartition('"""')[2]
-    right, wrong = WRONG[name, function]
-    assert right in body
-    with pytest.raises(AssertionError):
-        run(text.replace(body, body.replace(right, wrong, 1)), f"wrong_{name}.py")
+@pytest.mark.parametrize(
+    ("name", "function", "right", "wrong"),
+    [
+        *((*todo, *mistake) for todo, mistake in WRONG.items()),
+        *(pytest.param(*mistake, marks=pytest.mark.slow) for mistake in ALSO_WRONG),
+    ],
+)
+def test_wrong_answer_to_a_todo_is_noticed(name, function, right, wrong):
+    text = wrong_text(name, function, right, wrong)
+    with pytest.raises(AssertionError) as caught:
+        run(text, f"wrong_{name}.py")
+    lines = [frame.lineno for frame in traceback.extract_tb(caught.tb)]
+    begin = text.index(f"def {function}(")
+    assert lines[1] > text[:begin].count("\n")  # not before its TODO
 
 
 def test_wrong_answers_are_tried_for_every_todo():
-    assert list(WRONG) == [(name, function) for name in NAMES for function in todos(name)]
+    assert list(WRONG) == [(name, todo) for name in FILES for todo in todos(FILES[name])]
 
 
-@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES.values(), ids=lambda path: path.stem)
 def test_only_public_names_are_used(path):
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"seraph_cvx\.(?!paper)[a-z]", text)
