@@ -7,18 +7,18 @@ app = marimo.App(app_title="1 Convex sets and the cone of metrics")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
-    from sklearn.datasets import load_iris, load_wine
-    from sklearn.preprocessing import StandardScaler
-
-    from seraph_cvx import MStepObjective, PairSet
-    from seraph_cvx.display.formulas import (
+    from formulas_1_to_6 import (
         INNER_PRODUCT,
         METRIC_CONE,
         OTHER_METRICS,
         PROJECTION,
         PROJECTION_CONDITIONS,
     )
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
+    from sklearn.datasets import load_iris, load_wine
+    from sklearn.preprocessing import StandardScaler
+
+    from seraph_cvx import MStepObjective, PairSet
 
 
 @app.cell(hide_code=True)

@@ -11,20 +11,18 @@ with app.setup:
     import cvxpy as cp
     import marimo as mo
     import numpy as np
-    from lecture import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
-
-    from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
-    from seraph_cvx.display.formulas import (
+    from formulas_1_to_6 import (
         CONVEX_FUNCTION,
         ENTROPY_CURVATURE,
         LOGISTIC_CURVATURE,
         LOGISTIC_IDENTITY,
-        M_STEP,
-        M_STEP_ONE_TERM,
         OBJECTIVE,
-        PROBABILITY,
         SURPRISE,
     )
+    from lecture import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+
+    from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
+    from seraph_cvx.display.formulas import M_STEP, M_STEP_ONE_TERM, PROBABILITY
     from seraph_cvx.plots import SegmentDisplay
 
 

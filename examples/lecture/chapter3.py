@@ -7,17 +7,12 @@ app = marimo.App(app_title="3 The dual, derived")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
-
-    from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
-    from seraph_cvx.display.formulas import (
+    from formulas_1_to_6 import (
         CONE_INFIMUM,
-        DUAL,
         DUAL_SLOPE,
         GRADIENT,
         LAGRANGIAN,
         LOGISTIC_CONJUGATE,
-        M_STEP_ONE_TERM,
         MOMENTS,
         OPTIMALITY,
         SORTED_LAGRANGIAN,
@@ -25,6 +20,10 @@ with app.setup:
         TOUCHING_POINT,
         WEAK_DUALITY,
     )
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+
+    from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
+    from seraph_cvx.display.formulas import DUAL, M_STEP_ONE_TERM
 
 
 @app.cell(hide_code=True)

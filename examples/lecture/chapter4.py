@@ -7,18 +7,11 @@ app = marimo.App(app_title="4 The certificate")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from formulas_1_to_6 import GAP_AT_A_METRIC, LONGER_STEP, PSD_PROOF
     from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
-    from seraph_cvx.display.formulas import (
-        ANCHORS,
-        CERTIFICATE,
-        DUAL,
-        GAP_AT_A_METRIC,
-        LONGER_STEP,
-        PSD_PROOF,
-        ROUNDING,
-    )
+    from seraph_cvx.display.formulas import ANCHORS, CERTIFICATE, DUAL, ROUNDING
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.numerics.verified_psd import is_proven_positive_definite
     from seraph_cvx.solvers.methods import fista

@@ -7,11 +7,12 @@ app = marimo.App(app_title="5 Solvers, and what they say of themselves")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from formulas_1_to_6 import CENTRAL_PATH, ON_A_FACE, PROJECTED_GRADIENT
     from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
     from scipy.optimize import minimize
 
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
-    from seraph_cvx.display.formulas import CENTRAL_PATH, FISTA, ON_A_FACE, PROJECTED_GRADIENT
+    from seraph_cvx.display.formulas import FISTA
     from seraph_cvx.plots.style import PALETTE
     from seraph_cvx.solvers.methods import fista, projected_gradient
 

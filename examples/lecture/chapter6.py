@@ -7,6 +7,14 @@ app = marimo.App(app_title="6 EM, and learning from unlabeled points")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from formulas_1_to_6 import (
+        ENVELOPE,
+        LEAST_OVER_SOFT_LABELS,
+        LINEAR_PARTS,
+        OBJECTIVE,
+        ONE_FUNCTION,
+        THREE_LOSSES,
+    )
     from lecture import BLUE, GRAY, ORANGE, Moving, formulas, panel
     from sklearn.datasets import load_wine
     from sklearn.neighbors import KNeighborsClassifier
@@ -14,17 +22,7 @@ with app.setup:
 
     from seraph_cvx import SERAPH, MStepObjective, PairSet, alternate, certify
     from seraph_cvx.datasets import load_sampling
-    from seraph_cvx.display.formulas import (
-        DESCENT,
-        E_STEP,
-        ENVELOPE,
-        LEAST_OVER_SOFT_LABELS,
-        LINEAR_PARTS,
-        M_STEP,
-        OBJECTIVE,
-        ONE_FUNCTION,
-        THREE_LOSSES,
-    )
+    from seraph_cvx.display.formulas import DESCENT, E_STEP, M_STEP
     from seraph_cvx.model.pair_losses import EntropyLoss, SharpenedLoss
     from seraph_cvx.plots.style import PALETTE
 

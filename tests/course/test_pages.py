@@ -10,11 +10,12 @@ import subprocess
 import sys
 from importlib import import_module
 from inspect import cleandoc
+from xml.etree import ElementTree
 
 import pytest
 from course import LECTURE as FOLDER
 
-from seraph_cvx.display.mathml import LETTERS
+from seraph_cvx.display.mathml import LETTERS, to_mathml, to_text
 
 pytestmark = pytest.mark.once
 
@@ -115,6 +116,9 @@ def test_every_letter_of_a_chapter_is_in_the_table_from_that_chapter_on(chapter)
     for formula in shown_formulas(chapter):
         unknown = letters(formula.latex) - known
         assert not unknown, f"{formula.name}: {unknown}"
+        for line in formula.latex.splitlines():
+            ElementTree.fromstring(to_mathml(line))
+            assert "\\" not in to_text(line)
     in_latex = {sign: f"\\{name}" for name, sign in LETTERS.items()}
     italic = re.findall(r"(?<![\w*])\*([A-Za-zα-ωΛΔΦ]+)\*(?!\*)", prose(chapter))
     words = {one for one in italic if len(one) <= 2}  # longer ones are stressed words
