@@ -46,9 +46,10 @@ def _():
     direction that the metric does not see.
 
     Nothing else is needed. A PSD matrix is *A* = *LL*<sup>⊤</sup> for some *L* (the eigenvectors
-    times the roots of the eigenvalues), and then *v*<sup>⊤</sup>*Av* = ‖*L*<sup>⊤</sup>*v*‖²: the
-    Euclidean distance after a linear map. So its root obeys the triangle inequality. Two different
-    flowers may have the distance 0; strictly speaking *A* gives a *pseudo*metric.
+    times the square roots of the eigenvalues), and then *v*<sup>⊤</sup>*Av* =
+    ‖*L*<sup>⊤</sup>*v*‖²: the squared Euclidean distance after a linear map. So its square root
+    obeys the triangle inequality. Two different flowers may be at distance 0; strictly speaking *A*
+    gives a *pseudo*metric.
 
     ## 1.2 The metrics form a convex cone
 
@@ -56,14 +57,19 @@ def _():
     *v*<sup>⊤</sup>*Av* ≥ 0 is a half-space of matrices. The metrics are what all these half-spaces,
     one for each *v*, have in common.
 
-    - An intersection of convex sets is convex: every mixture (1 − θ)*A* + θ*B* of two metrics is
-      a metric.
-    - If *A* is a metric, so is every multiple θ*A* with θ ≥ 0. That makes the set a **cone**.
+    - An intersection of convex sets is convex: every mixture (1 − θ)*A* + θ*B* of two metrics,
+      0 ≤ θ ≤ 1, is a metric.
+    - If *A* is a metric, so is every multiple of it that is not negative. That makes the set a
+      **cone**.
 
     Here are two metrics made from iris flowers: the inverse covariance of the sepals of *setosa*,
-    called *A*, and of *virginica*, called *B*. Between them, at 0 ≤ θ ≤ 1, every mixture is a
-    metric. Further out you leave the cone sooner or later: both have the trace 2, so that the
-    eigenvalues of *B* − *A* sum to 0, and one of them is negative.
+    called *A*, and of *virginica*, called *B*, both scaled to the trace 2. Between them, at 0 ≤ θ ≤
+    1, every mixture is a metric. Farther out you leave the cone sooner or later: the eigenvalues of
+    *B* − *A* sum to 0, so one of them is negative, which settles θ > 1, and one is positive, which
+    settles θ < 0.
+
+    The smallest eigenvalue is concave in θ: it is the smallest of the numbers *v*<sup>⊤</sup>*Av*
+    over all *v* of length 1, each of which is linear in the matrix.
     """)
 
 
@@ -108,7 +114,7 @@ def _(A, B, mixture):
         right.plot(theta, here, "o", markersize=11, color=BLUE if here >= 0 else ORANGE)
         return ball, lowest
 
-    Moving("Mixture θ:", mixture, _draw)
+    Moving("Position θ:", mixture, _draw)
 
 
 @app.cell(hide_code=True)
@@ -116,12 +122,14 @@ def _():
     angle = mo.ui.slider(steps=list(range(-180, 181, 30)), value=-30)
     mo.md(f"""
     Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
-    into a hyperbola, and the matrix is no metric. Gray marks the mixtures, 0 ≤ θ ≤ 1.
+    into a hyperbola, and the matrix is not a metric. Gray marks the mixtures, 0 ≤ θ ≤ 1.
 
     ## 1.3 The nearest metric: clip the eigenvalues
 
-    Gradient steps know nothing of the cone and leave it. The cure is to go back to the nearest
-    metric, in the Frobenius norm (the root of the sum of the squared entries).
+    Gradient steps know nothing of the cone and may leave it. The cure is to go back to the nearest
+    metric. For that we need lengths and angles of matrices: ⟨*B*, *C*⟩ is the sum of the products
+    of their entries, so that ⟨*C*, *vv*<sup>⊤</sup>⟩ = *v*<sup>⊤</sup>*Cv*, and ‖*B*‖, the
+    Frobenius norm, is the square root of ⟨*B*, *B*⟩.
 
     {formulas(PROJECTION)}
 
@@ -169,8 +177,9 @@ def _():
     mo.md(f"""
     ## 1.4 How to recognize the projection
 
-    What the clip adds, *A* − *B*, has the eigenvalues max(0, −αᵢ) and the same eigenvectors. So it
-    is PSD itself, and it is orthogonal to *A*: where one eigenvalue is positive, the other is 0.
+    Let *A* = *P*(*B*). What the clip adds, *A* − *B*, has the eigenvalues max(0, −αᵢ) and the same
+    eigenvectors. So it is PSD itself, and it is orthogonal to *A*: where one eigenvalue is
+    positive, the other is 0.
 
     {formulas(PROJECTION_CONDITIONS)}
 
@@ -179,14 +188,15 @@ def _():
     {formulas(OTHER_METRICS)}
 
     The last term is 2⟨*C*, *A* − *B*⟩ − 0 ≥ 0, because the inner product of two PSD matrices is
-    never negative (question 2). So *C* is further away, its squared distance by at least
+    never negative (question 2). So *C* is farther away, its squared distance by at least
     ‖*C* − *A*‖². The same three conditions come back in chapter 3, under the name of Karush, Kuhn
     and Tucker.
 
     ## 1.5 On real data
 
-    178 wines, 13 features, 4 labels in each of 3 classes. We start from the identity, take one
-    gradient step on the function *f* of chapter 2, and go back to the cone.
+    178 wines, 13 standardized features, 4 labels in each of 3 classes. We start from the identity,
+    take one gradient step on the function *f* of chapter 2 to a matrix *B*, and go back to the
+    cone.
     """)
 
 
@@ -247,28 +257,31 @@ def _(gradient, objective, project, start, step):
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    Orange eigenvalues are cut to 0. That is how metrics of low rank come about: a direction that
-    the labels do not need is pushed out of the cone, and the clip removes it.
+    Orange eigenvalues are cut to 0. That is how metrics of low rank come about: a direction that is
+    not worth its penalty is pushed out of the cone, and the clip removes it. (Section 3.7 says
+    which directions those are.)
 
     ## Questions
 
     /// details | 1. Is the set of matrices of rank at most 1 convex? Is it a cone?
-    A cone, yes: multiples keep the rank. Convex, no: the mean of diag(1, 0) and diag(0, 1) has rank
-    two. This is why one penalizes the trace, which is linear, instead of bounding the rank.
+    A cone, yes: multiples do not raise the rank. Convex, no: the mean of diag(1, 0) and diag(0, 1)
+    has rank two. This is why one penalizes the trace, which is linear, instead of bounding the
+    rank.
     ///
 
-    /// details | 2. Why is ⟨*C*, *A*⟩ ≥ 0 for all PSD *A* exactly if *C* is PSD?
+    /// details | 2. Why is ⟨*C*, *A*⟩ ≥ 0 for all PSD *A* if and only if *C* is PSD?
     Write *A* in its eigenvectors:
 
     {formulas(INNER_PRODUCT)}
 
     If *C* is PSD, this is a sum of products of numbers ≥ 0. If it is not, some *v* has
-    *v*<sup>⊤</sup>*Cv* < 0; take *A* = *vv*<sup>⊤</sup>. The cone is its own dual, which makes
-    chapter 3 work.
+    *v*<sup>⊤</sup>*Cv* < 0; take *A* = *vv*<sup>⊤</sup>. The matrices that have
+    an inner product ≥ 0 with every point of a cone are its **dual cone**. So the cone of metrics is
+    its own dual, which makes chapter 3 work.
     ///
 
     /// details | 3. Why not take absolute values of the eigenvalues instead of clipping them?
-    The matrix with the eigenvalues |αᵢ| is PSD as well, but further away: αᵢ < 0 moves by 2|αᵢ|,
+    The matrix with the eigenvalues |αᵢ| is PSD as well, but farther away: αᵢ < 0 moves by 2|αᵢ|,
     and by |αᵢ| if it is clipped.
     ///
 
@@ -279,7 +292,7 @@ def _():
 
     **Longer.** [Exercise 8](../exercises/exercise_8_own_solver.py), TODO 1: write the projection
     yourself; the file checks the conditions of section 1.4. *Hint:* `numpy.linalg.eigh` wants a
-    symmetric matrix, and rounding makes most matrices slightly unsymmetric. TODO 2, a whole solver,
+    symmetric matrix, and rounding makes most matrices slightly asymmetric. TODO 2, a whole solver,
     belongs to chapter 5; until then `seraph-cvx check-exercise 8 FILE` stops at it, if your
     projection is right.
     """)

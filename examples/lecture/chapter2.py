@@ -34,12 +34,12 @@ def _():
     **Goal.** You can write down the M-step (11), give for each of its terms the rule by which it is
     convex, and show by two points that the paper's objective (7) is not.
 
-    **Time.** 25 minutes. **You need** chapter 1. Numbers in brackets are equations of Niu, Dai,
+    **Time.** 25 minutes. **You need** chapter 1. Numbers in parentheses are equations of Niu, Dai,
     Yamada and Sugiyama (ICML 2012).
 
     ## 2.1 A distance becomes a probability
 
-    We are told of a few pairs of points whether they are **similar** (*y* = +1, the set 𝒮) or
+    For a few pairs of points we are told whether they are **similar** (*y* = +1, the set 𝒮) or
     **dissimilar** (*y* = −1, the set 𝒟). Near points should be similar. So we let the probability
     of *y* = +1 fall with the squared distance, by the logistic function:
 
@@ -49,8 +49,8 @@ def _():
     let *v*ₖ be the difference of its points and *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η its **score**:
     negative for near, positive for far.
 
-    In the whole course, *p* without a label in brackets is the probability of "dissimilar": *p* =
-    *p*(−1) = σ(*s*), with the logistic function σ, and *p*(+1) = 1 − *p*.
+    In the whole course, *p* without a label in parentheses is the probability of "dissimilar": *p*
+    = *p*(−1) = σ(*s*), with the logistic function σ, and *p*(+1) = 1 − *p*.
 
     Below are 50 irises, three of each kind with a label: 9 similar and 27 dissimilar pairs. The
     metric is *A* = θ*I*; only its multiple θ is free. Too small, and all pairs look similar; too
@@ -103,16 +103,18 @@ def _():
     mo.md(f"""
     ## 2.2 Maximum likelihood is least surprise
 
-    The likelihood of the labels is the product of their probabilities. Minus its logarithm is a sum
-    of **surprises**, one for each labeled pair, which we want to be small:
+    The likelihood of the labels is the product of their probabilities, if we treat pairs as
+    independent, as the paper does. Its negative logarithm is a sum of **surprises**, one for each
+    labeled pair, which we want to be small:
 
     {formulas(SURPRISE)}
 
     ## 2.3 The unlabeled pairs, and a penalty
 
-    Of most pairs, the set 𝒰, nobody told us anything. Suppose for now that someone guesses: a
-    **soft label** *q*(+1) + *q*(−1) = 1 for each. It enters as a label would, weighed by *q* and by
-    a weight μ ≥ 0. A penalty λ tr(*A*) keeps the metric small, and its rank low. That is the
+    About most pairs, the set 𝒰, nobody told us anything. Suppose for now that someone guesses: a
+    **soft label** *q*(+1) + *q*(−1) = 1 for each. It enters as a label would, weighted by *q*
+    and by a weight μ ≥ 0. A penalty λ tr(*A*) keeps the metric small and, as section 3.7 will show,
+    its rank low. In our pictures the guess is the paper's first one, *q*(−1) = 1. That is the
     **M-step**:
 
     {formulas(M_STEP)}
@@ -126,8 +128,9 @@ def _():
 
     {formulas(LOGISTIC_IDENTITY, M_STEP_ONE_TERM)}
 
-    *c*ₖ is the weight of a pair: 1 if it is labeled, μ if not. *b*ₖ is the weight of its label −1:
-    0 if it is similar, 1 if dissimilar, μ*q*(−1) if unlabeled. In *R* the second term, with ν ≥ 0,
+    *c*ₖ is the weight of a pair: 1 if it is labeled, or how sure we are of its label, and μ if it
+    has none. *b*ₖ is the weight of its label −1: 0 if it is similar, *c*ₖ if dissimilar, μ*q*(−1)
+    if unlabeled. Pairs of weight 0 are left out. In *R* the second term, with ν ≥ 0,
     is an option that we leave out: *R* = λ*I*.
 
     ## 2.4 Why every term is convex
@@ -140,11 +143,11 @@ def _():
 
     | rule | where it is used |
     | --- | --- |
-    | 1. A linear function is convex, and so is its negative. | −⟨*G*, *A*⟩, λ tr(*A*), *s*ₖ |
+    | 1. An affine function is convex, and so is its negative. | −⟨*G*, *A*⟩, λ tr(*A*), *s*ₖ |
     | 2. A second derivative ≥ 0 means convex. | the logistic term, as a function of *s* |
     | 3. Convex **of affine** is convex. | the logistic term of *s*ₖ, as a function of *A* |
     | 4. A sum with weights ≥ 0 keeps convexity. | the sum over all pairs, since *c*ₖ ≥ 0 |
-    | 5. A problem is convex if its feasible set is, too. | *A* ⪰ 0, chapter 1 |
+    | 5. A problem is convex if its objective and its feasible set are. | *A* ⪰ 0, chapter 1 |
 
     In rule 3 it matters that *s*ₖ is affine **in *A***. It is a quadratic function of *v*ₖ, but
     *v*ₖ is data.
@@ -152,7 +155,7 @@ def _():
     ### The rules, applied by a machine
 
     Disciplined convex programming (DCP) is these rules as an algorithm: CVXPY looks at the tree of
-    an expression and gives each node a curvature. Read it from the leaves upwards.
+    an expression and gives each node a curvature. Read it from the leaves upward.
     """)
 
 
@@ -185,7 +188,7 @@ def _(proof):
 @app.cell(hide_code=True)
 def _():
     mo.md("""
-    DCP judges how a function is **written**. The same function, written otherwise, may be beyond
+    DCP judges how a function is **written**. The same function, written differently, may be beyond
     its rules, and "no rule applies" never means "not convex":
     """)
 
@@ -208,8 +211,8 @@ def _():
 
     {formulas(OBJECTIVE, ENTROPY_CURVATURE)}
 
-    The entropy *H*(σ(*s*)) is small for near pairs, small for far ones, and largest between. At *s*
-    = 0 its curvature is −¼. Compare the two terms with their chords from −*w* to *w*:
+    The entropy *H*(σ(*s*)) is small for near pairs, small for far ones, and largest in between. At
+    *s* = 0 its curvature is −¼. Compare the two terms with their chords from −*w* to *w*:
     """)
     return (width,)
 
@@ -249,7 +252,8 @@ def _():
     One bulging term does not settle it: other terms might make up for it. A proof that (7) is not
     convex needs two metrics and the chord between them. Here *A* = 0, which sees nothing and takes
     all pairs for similar, and *B* = 0.3*I*, which takes most for dissimilar. Raise the weight μ of
-    the unlabeled pairs.
+    the unlabeled pairs. (Where μ is so small that this segment shows nothing, another one would:
+    question 3.)
     """)
     return (weight,)
 
@@ -291,16 +295,18 @@ def _(pairs):
 @app.cell(hide_code=True)
 def _():
     mo.md("""
-    What it means in practice: a descent on (7) ends where its start leads it, and nothing that it
-    sees there tells how far from the best that is. A local minimum of the M-step is a global one,
-    and chapter 3 derives what one needs to prove that it has been reached.
+    What it means in practice: a descent on (7) ends where its start leads it, and nothing it sees
+    there tells how far that is from the best. A local minimum of the M-step is a global one: were
+    another metric better, the chord to it would lead downward at once. Chapter 3 derives what one
+    needs to prove that it has been reached.
 
     ## Questions
 
     /// details | 1. Why is *f* convex in *A*, although *v*ₖ enters quadratically?
     Convexity is a statement about one variable, here *A*. For fixed *v*ₖ the score *s*ₖ =
     ⟨*v*ₖ*v*ₖ<sup>⊤</sup>, *A*⟩ − η is affine in *A*. Were we to optimize over a factor *L* with *A*
-    = *LL*<sup>⊤</sup>, it would be quadratic, and *f* not convex in *L*.
+    = *LL*<sup>⊤</sup>, the score would be quadratic, and minus the score, which dissimilar pairs
+    bring, concave: *f* is not convex in *L*.
     ///
 
     /// details | 2. Would *f* stay convex if a pair had a negative weight *c*ₖ?
@@ -308,10 +314,12 @@ def _():
     luck, but no rule would say so. That is why confidences and μ must not be negative.
     ///
 
-    /// details | 3. Far from *s* = 0 the entropy curves upwards. Why does that not help?
-    Because convexity has to hold everywhere. Any pair of different points has the score 0 under
-    some metric of the cone, and there its term has the curvature −μ/4. Labeled terms can make up
-    for that only where they are curved themselves, and only if μ is small.
+    /// details | 3. Far from *s* = 0 the entropy curves upward. Why does that not help?
+    Because convexity has to hold everywhere. Take an unlabeled pair whose *v* is not parallel to
+    that of another pair, and a metric under which its score is 0, but that is huge in all
+    directions at right angles to *v*. Then all other scores are huge, where every term is nearly
+    straight, and only this pair is left to curve, downward. So with two features or more (7) is
+    not convex for any μ > 0, however small.
     ///
 
     ## Exercise

@@ -55,11 +55,11 @@ def _():
     ## 3.2 The Lagrangian
 
     Allow the equations to be broken, at a price. Equation *k* gets a multiplier, which we write as
-    *c*ₖ*p*ₖ; what *p*ₖ means will show itself. *A* ⪰ 0 stays a constraint.
+    *c*ₖ*p*ₖ; what *p*ₖ means will become clear. *A* ⪰ 0 stays a constraint.
 
     {formulas(LAGRANGIAN)}
 
-    Where the equations hold, the price is 0 and Λ = *f*(*A*), whatever *p* is. So the minimum of Λ
+    Where the equations hold, the price is 0 and Λ = *f*(*A*), whatever *p* is. So the infimum of Λ
     over **all** *A* ⪰ 0 and *s* is at most the minimum of *f*: a lower bound for each *p*.
 
     ### Sort the terms
@@ -73,7 +73,7 @@ def _():
     ## 3.3 Over the scores: the entropy appears
 
     Minimize the logistic term minus *ps* over the number *s*. This is convex in *s* (chapter 2), so
-    it is least where its derivative σ(*s*) − *p* is zero:
+    for 0 < *p* < 1 it is least where its derivative σ(*s*) − *p* is zero:
 
     {formulas(TOUCHING_POINT)}
 
@@ -132,13 +132,13 @@ def _():
 
     {formulas(DUAL)}
 
-    Read it aloud. Give each pair a probability *p*ₖ of being dissimilar. Be **as undecided as
-    possible**: maximize the entropy, and pay η for each pair that you call dissimilar beyond what
-    was told (β in all). But respect the data: in every direction *v*, the spread of the pairs that
-    you call dissimilar, together with the penalty *R*, must not be less than that of the pairs told
-    (or supposed, by soft labels) to be so, which is *G*.
+    Read it in words. Give each pair a probability *p*ₖ of being dissimilar. Be **as undecided as
+    possible**: maximize the entropy, and pay η per unit of weight that you call dissimilar beyond
+    what was told (β in all). But respect the data: in every direction *v*, the spread of the pairs
+    that you call dissimilar, together with the penalty *R*, must not be less than that of the pairs
+    told (or supposed, by soft labels) to be so, which is *G*.
 
-    There is no metric in it. Labels come in through *G* and β only. And it is a convex problem too:
+    No metric appears in it. Labels come in through *G* and β only. And it is a convex problem too:
     *H* is concave, and *M*(*p*) is affine in *p*.
 
     ## 3.6 Weak duality: a proof anyone can check
@@ -148,10 +148,10 @@ def _():
     {formulas(WEAK_DUALITY)}
 
     Each term of the sum is ≥ 0 by 3.3, the inner product by 3.4. So *f*(*A*) − *D*(*p*), the
-    **duality gap**, bounds how far *A* is from optimal, and nobody needs to know who found *A*, or
-    how.
+    **duality gap**, bounds how far *f*(*A*) is above the optimum, and nobody needs to know who
+    found *A*, or how.
 
-    Let us see it on irises. `certify` makes a feasible *p* from any metric (chapter 4 tells how)
+    Let us see it on irises. `certify` makes a feasible *p* from any metric (chapter 4 explains how)
     and returns both bounds. Below, *A* is θ times the optimal metric.
     """)
 
@@ -200,8 +200,8 @@ def _():
     mo.md(f"""
     ## 3.7 Strong duality: the gap closes
 
-    The gap is zero exactly if each of its nonnegative terms is. In the sum that means that *s*ₖ is
-    the minimizer of 3.3, so *p*ₖ = σ(*s*ₖ). These are the optimality conditions:
+    The gap is zero if and only if each of its nonnegative terms is. In the sum that means that *s*ₖ
+    is the minimizer of 3.3, so *p*ₖ = σ(*s*ₖ). These are the optimality conditions:
 
     {formulas(OPTIMALITY)}
 
@@ -219,8 +219,9 @@ def _():
       that ∇*f*(*A*) is PSD.
 
     So every optimal metric brings its own *p*, feasible and with gap 0. For λ > 0 there always is
-    an optimal metric, because *f*(*A*) ≥ λ tr(*A*) grows without bound in every direction of the
-    cone. For λ = 0 there may be none: *f* can fall for ever.
+    an optimal metric, because *f*(*A*) ≥ λ tr(*A*), since no surprise is negative, and that grows
+    without bound in every direction of the cone. For λ = 0 there may be none: *f* can fall forever.
+    Even then the best lower bound is the infimum of *f* (section 7.5).
     """)
 
 
@@ -240,8 +241,9 @@ def _():
 
     ⟨*M*(*p*), *A*⟩ = 0 means more than it seems to. With *A* = *LL*<sup>⊤</sup> it is the trace of
     *L*<sup>⊤</sup>*ML*, which is PSD. A PSD matrix with the trace 0 is 0, so every column *v* of
-    *L* has *v*<sup>⊤</sup>*Mv* = 0, then *Mv* = 0, and the product *MA* is 0: the two matrices
-    share eigenvectors, and in each direction at least one of the two eigenvalues is 0. No direction
+    *L* has *v*<sup>⊤</sup>*Mv* = 0. For a PSD *M* that means *Mv* = 0, and the product *MA* is 0.
+    So *A* and *M* commute, they share eigenvectors, and in each direction at least one of the two
+    eigenvalues is 0. No direction
     is used by the metric **and** has slack in the dual.
     Lower the trace weight λ and see directions change sides:
     """)
@@ -269,7 +271,7 @@ def _(objective, pairs, penalty):
             figures.append(figure)
         return figures
 
-    Moving("λ, as a share of the weight at which A = 0:", penalty, _draw)
+    Moving("λ, as a share of the least one with A = 0:", penalty, _draw)
 
 
 @app.cell(hide_code=True)
@@ -277,16 +279,17 @@ def _():
     mo.md(f"""
     ## 3.8 The multiplier is the metric
 
-    Now start from the dual and forget where it came from. It has one constraint, *M*(*p*) ⪰ 0, and
-    its multiplier is a PSD matrix; call it *A*. Its Lagrangian is *D*(*p*) + ⟨*A*, *M*(*p*)⟩, and
-    we look for its stationary points:
+    Now start from the dual and forget where it came from. Of its constraints 0 ≤ *p* ≤ 1 needs no
+    multiplier: at both ends the slope of *H* is infinite, so the best *p* lies between them. The
+    other one is *M*(*p*) ⪰ 0, and its multiplier is a PSD matrix; call it *A*. Its Lagrangian is
+    *D*(*p*) + ⟨*A*, *M*(*p*)⟩, and we look for its stationary points:
 
     {formulas(DUAL_SLOPE)}
 
-    The slope is zero exactly if *p*ₖ = σ(*s*ₖ) with *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η: that is the
-    model (8), the probability of "dissimilar".
-    **Nobody had to assume the logistic function or the metric.** Whoever is as undecided as the
-    data permit arrives at both: the metric is the price of respecting the data.
+    The slope is zero if and only if *p*ₖ = σ(*s*ₖ) with *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η: that is
+    the model (8), the probability of "dissimilar". **Nobody had to assume the logistic function or
+    the metric.** The entropy brings the one, the constraint the other. Whoever is as undecided as
+    the data permit arrives at both: the metric is the price of respecting the data.
 
     Let CVXPY solve the dual, which knows no metric, and ask for the multiplier.
     """)
@@ -327,7 +330,7 @@ def _():
     imposed; it is where the bound says anything.
     ///
 
-    /// details | 2. Which two points *p* are feasible, whatever the data?
+    /// details | 2. Can you name two points *p* that are feasible, whatever the data?
     *p* = 1, because *c*ₖ ≥ *b*ₖ leaves a sum of PSD matrices in *M*(1). And *p*ₖ = *b*ₖ/*c*ₖ, as
     told: there *M* = *R*. So the dual is always feasible, and every M-step has a finite lower
     bound. Chapter 4 uses both as anchors.
@@ -351,7 +354,7 @@ def _():
     *D*(*p*) and *M*(*p*). *Hint:* the two feasible points of question 2 are your first test; what
     must *D* and *M* be there? TODO 3 belongs to chapter 4; until then `seraph-cvx check-exercise 4
     FILE` stops at it, if both are right. [Exercise 5](../exercises/exercise_5_trace_weight.py) asks
-    what the conditions of section 3.7 say about *A* = 0, and shows an *f* that falls for ever.
+    what the conditions of section 3.7 say about *A* = 0, and shows an *f* that falls forever.
     """)
 
 

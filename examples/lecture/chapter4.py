@@ -37,7 +37,7 @@ def _():
     So a metric *A* and a feasible *p* enclose the optimum, and it does not matter where they came
     from. *A* is what the solver returned. Where does *p* come from?
 
-    ## 4.2 From KKT to a gap
+    ## 4.2 From optimality conditions to a gap
 
     At the optimum *p* belongs to the metric: *p*ₖ = σ(*s*ₖ), the probability of "dissimilar". Take
     the same *p* at **any** metric *A*. Then the tangent of section 3.3 touches the logistic term of
@@ -45,10 +45,11 @@ def _():
 
     {formulas(GAP_AT_A_METRIC)}
 
-    Both KKT conditions are in it. *Feasible:* ∇*f*(*A*) ⪰ 0. *Complementary:* ⟨∇*f*(*A*), *A*⟩ = 0.
+    Two of the conditions of Karush, Kuhn and Tucker (KKT) are met by this choice; the other two
+    are in the formula. *Feasible:* ∇*f*(*A*) ⪰ 0. *Complementary:* ⟨∇*f*(*A*), *A*⟩ = 0.
     Away from the optimum the second one is no longer zero: it **is** the gap. But on the way to the
     optimum ∇*f*(*A*) mostly has a negative eigenvalue, and then *p* is not feasible and proves
-    nothing. Section 4.3 repairs that; first see it at work.
+    nothing. Section 4.3 repairs that; first see the repaired bound at work.
     """)
 
 
@@ -115,8 +116,8 @@ def _(best, certificates, counts, step):
 @app.cell(hide_code=True)
 def _(power):
     mo.md(f"""
-    Blue and orange are bounds at every step, not only in the end. The proved gap is always above
-    the true one, and falls more slowly: here like its power {power:.2f}, roughly the square root.
+    Blue and orange are bounds at every step, not only at the end. The proved gap is never below the
+    true one, and falls more slowly: here like its power {power:.2f}, roughly the square root.
 
     ## 4.3 Anchors
 
@@ -184,22 +185,23 @@ def _():
 
     {formulas(LONGER_STEP)}
 
-    So the largest feasible τ gives the best bound, and one eigenvalue gives that τ (the exercise).
-    Near the optimum τ comes close to 1, and the gap closes. `certify` tries both anchors and keeps
-    the better bound.
+    So for this anchor the largest feasible τ gives the best bound, and one eigenvalue gives that τ
+    (the exercise). Near the optimum *M*(*p*) is nearly PSD, and if *M*(1) is positive definite, τ
+    comes close to 1 and the gap closes. `certify` tries both anchors and keeps the better bound.
 
     ## 4.4 Rounding
 
     "*M* is PSD" and "*D* ≤ *f*" are statements about real numbers. A computer has doubles, and
-    rounds each operation. Two tools turn computed numbers into theorems:
+    rounds each operation. Logarithms and exponentials are enclosed between two doubles. For sums,
+    products and signs of eigenvalues, two tools turn computed numbers into theorems:
 
     {formulas(ROUNDING, PSD_PROOF)}
 
-    A computed eigenvalue of 10⁻¹⁷ says nothing about the true one's sign. The second tool does: let
-    *C* = *B* − δ*I* − *FF*<sup>⊤</sup> be the part of *B* that is left over. If its norm is below
-    δ, then δ*I* + *C* is positive definite and so is *B*, which is *FF*<sup>⊤</sup> more; whatever
-    *F* is. *C* is rounded as well, so γ bounds that and is added. Try it on 6 × 6 matrices with one
-    small eigenvalue:
+    For a matrix of norm 1 a computed eigenvalue of 10⁻¹⁷ says nothing about the true one's sign.
+    The second tool does: let *C* = *B* − δ*I* − *FF*<sup>⊤</sup> be the part of *B* that is left
+    over. If its norm is below δ, then δ*I* + *C* is positive definite and so is *B*, which exceeds
+    it by *FF*<sup>⊤</sup>, whatever *F* is. *C* is rounded as well; the first tool bounds by how
+    much, and that is added. Try it on 6 × 6 matrices with one small eigenvalue:
     """)
 
 
@@ -230,7 +232,7 @@ def _(exponent, judge):
     def _draw(chosen):
         computed, proved = judge(chosen)
         word = "proved positive" if proved else "nothing proved"
-        figure, ax = panel(f"Computed {computed:.1e}: {word}", "k", "computed eigenvalue")
+        figure, ax = panel(f"Computed {computed:.1e}: {word}", "digits", "computed eigenvalue")
         ax.axhline(0, color="black", linewidth=1)
         ax.plot(_exponents, 10.0**-_exponents, color=GRAY, label="as constructed")
         for k, (value, sure) in zip(_exponents, _judged, strict=True):
@@ -241,27 +243,27 @@ def _(exponent, judge):
         ax.legend()
         return [figure]
 
-    Moving("The least eigenvalue is 10⁻ᵏ, k =", exponent, _draw)
+    Moving("Digits of the least eigenvalue, as constructed:", exponent, _draw)
 
 
 @app.cell(hide_code=True)
 def _():
     mo.md("""
-    Green is proved. Orange is **no verdict**, it is silence: the matrix may well be positive
+    Green is proved. Orange is **not a verdict** but silence: the matrix may well be positive
     definite, but this proof, in double precision, cannot tell.
 
     ## 4.5 What a proof in floating point is
 
     - It is about the doubles that were given, not about the data you meant.
     - The answer is a factor *L*, because *LL*<sup>⊤</sup> is PSD by construction; *f* is bounded
-      from above there, every error rounded upwards.
+      from above there, every error rounded upward.
     - *p* need not be accurate, only feasible. But *H*(*p*) and *M*(*p*) must belong to the same
       doubles *p*.
-    - Bounds are moved outwards, never clamped. Where too little can be proved, the status is not
-      `certified`.
+    - Bounds are moved outward, never clamped. Where less is proved than was asked for, the answer
+      does not get the status `certified`.
 
-    The certificate depends only on the matrix. Round the solver's answer to two decimals, and it
-    says what that costs:
+    The certificate depends on the matrix and on the data, not on who found it. Round the solver's
+    answer to two decimals, go back to the cone, and it says what that costs:
     """)
 
 
@@ -273,7 +275,7 @@ def _(best, objective):
         for _name, _A in _judged.items()
         for _c in [certify(objective, project(_A))]
     ]
-    _head = ["| metric | inf *f* ≥ | inf *f* ≤ | gap |", "| --- | --- | --- | --- |"]
+    _head = ["| metric | inf *f* ≥ | inf *f* ≤ | relative gap |", "| --- | --- | --- | --- |"]
     mo.md("\n".join([*_head, *_rows]))
 
 
@@ -284,10 +286,11 @@ def _():
 
     /// details | 1. The true gap is 10⁻⁸, the proved one is 10⁻⁴. Who is wrong?
     Nobody. The proved gap is an upper bound on the true one. Let *A* be off the optimum by a small
-    step *C* within the face of the cone in which the optimum lies. There ⟨∇*f*, *C*⟩ = 0 at the
-    optimum, so *f* rises only with the square of the step: 10⁻⁴ in *A* costs about 10⁻⁸. But the
-    gradient, and with it *p* and the bound, moves by about 10⁻⁴. A step off the face is another
-    matter: there ∇*f* has eigenvalues above 0, and *f* rises in proportion to the step.
+    step *C* within the face in which the optimum lies: the metrics that see no more directions than
+    it does. There ⟨∇*f*, *C*⟩ = 0 at the optimum, so *f* rises only with the square of the step:
+    10⁻⁴ in *A* costs about 10⁻⁸. But the gradient, and with it *p* and the bound, moves by about
+    10⁻⁴. A step *vv*<sup>⊤</sup> off the face is another matter: where *v*<sup>⊤</sup>∇*f*(*A*)*v*
+    > 0, *f* rises in proportion to its length.
     ///
 
     /// details | 2. Why is *p* = *b*/*c* useless as an anchor if λ = 0 and ν = 0?

@@ -47,12 +47,13 @@ def _():
 
     {formulas(PROJECTED_GRADIENT, FISTA)}
 
-    FISTA takes the gradient a little further along the way it was going (**momentum**). After *t*
-    steps *f* is above its minimum by at most a constant times 1/*t* without momentum, 1/*t*² with
-    it, and no method that only sees gradients does better than 1/*t*² on all problems.
+    FISTA takes the gradient a little farther in the direction of the last step (**momentum**).
+    After *t* steps *f* is above its minimum by at most a constant times 1/*t* without momentum,
+    1/*t*² with it: chapter 9 proves both. (No method that only sees gradients does better than
+    1/*t*² on all problems of all sizes.)
 
-    **What they say of themselves:** "the step is short", "*f* hardly falls". Neither bounds the
-    distance to the optimum.
+    **What they say about themselves:** "the step is short", "*f* hardly falls". Neither bounds
+    *f*(*A*) minus the optimum.
     """)
 
 
@@ -96,8 +97,10 @@ def _(counts, gaps, steps):
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    The package's FISTA also changes coordinates so that the features have one scale, and
-    forgets its momentum when it points uphill.
+    What is drawn is what can be **proved** after so many steps; the proved gap falls like a power
+    of the true one (section 4.2), so the rates themselves cannot be read off here. Section 9.3
+    draws them. The package's FISTA also changes coordinates so that the features have one scale,
+    and forgets its momentum when it points uphill.
 
     ## 5.2 Interior points
 
@@ -185,17 +188,19 @@ def _(barrier, central):
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    The eigenvalues that are 0 at the optimum get there like ε: the metric has its low rank only
-    in the limit. A step solves a system in *m*(*m* + 1)/2 unknowns: 5,050 for a hundred features,
-    and the work grows with the cube of that. Conic solvers such as Clarabel do the same with the
-    pairs in exponential cones. **What they say of themselves:** residuals of the KKT conditions,
-    *in their own scaling*, are small. A small residual is not yet a small gap.
+    The eigenvalues that are 0 at the optimum get there like ε (question 2): the metric has its low
+    rank only in the limit. A step solves a system in *m*(*m* + 1)/2 unknowns: 5,050 for a hundred
+    features, and the work grows with the cube of that. Conic solvers such as Clarabel do the same
+    with the pairs in exponential cones (chapter 8). **What they say about themselves:** residuals
+    of the KKT conditions, *in their own scaling*, are small. A small residual is not yet a small
+    gap.
 
     ## 5.3 Newton on a face
 
-    The optimum has low rank, so it lies on a face of the cone. Write *A* = *LL*<sup>⊤</sup>
-    with ρ columns and use Newton's method on *L*. No projection, no barrier, far fewer
-    unknowns; but the problem in *L* is not convex.
+    The optimum often has low rank. Then it lies on a **face** of the cone: the metrics that see
+    only some of the directions. Write *A* = *LL*<sup>⊤</sup> with ρ columns and use Newton's method
+    on *L*. No projection, no barrier and, if ρ is less than half of *m*, fewer unknowns; but the
+    problem in *L* is not convex.
 
     {formulas(ON_A_FACE)}
     """)
@@ -237,7 +242,7 @@ def _(faces, objective, rank):
         says, visited = faces[int(rho)]
         proved = [certify(objective, A).relative_gap for A in visited]
         word = "converged" if says else "not yet"
-        progress, left = panel(f"Rank {rho}. It says: {word}", "step", "certified relative gap")
+        progress, left = panel(f"ρ = {rho}. It says: {word}", "step", "certified relative gap")
         left.semilogy(range(1, len(proved) + 1), proved, "o-", color=GREEN)
         left.set_ylim(1e-11, 10)
         eigenvalues = np.linalg.eigvalsh(objective.gradient(visited[-1]))
@@ -254,16 +259,18 @@ def _(faces, objective, rank):
 @app.cell(hide_code=True)
 def _():
     mo.md("""
-    A zero slope in *L* makes ∇*f*(*A*) vanish on the face only. A negative eigenvalue (orange)
-    points out of the face: *f* falls along it, and its eigenvector becomes a new column of *L*.
-    **What it says of itself:** "the slope is zero", which is true, and not enough. This is how
-    the package solves an M-step; the certificate decides when it is done.
+    A zero slope in *L* makes ∇*f*(*A*) vanish on the range of *L* only. A negative eigenvalue
+    (orange) points out of the face: *f* falls along it, and its eigenvector becomes a new column of
+    *L*. **What it says about itself:** "the slope is zero", which is true, and not enough. This is
+    how the package solves an M-step; the certificate decides when it is done.
 
     ## 5.4 A race
 
-    Each runs in a process of its own and is asked for two digits and for four. A filled disc:
-    the solver *claims* the tolerance. The true gap is measured from the best lower bound
-    that anybody proved; a square is what its own answer proves.
+    Newton on a face (`newton`), an interior-point solver (CLARABEL) and one of first order (SCS,
+    section 9.4), the last two on the M-step and on its dual. Each runs in a process of its own and
+    is asked for two digits and for four. A filled disk: the solver *claims* the tolerance. The true
+    gap is measured from the best lower bound that anybody proved, so it is overestimated by no more
+    than that bound is off; a square is what its own answer proves.
     """)
 
 
@@ -327,7 +334,7 @@ def _(race):
       they judge themselves by residuals, or by *m*ε on the path.
     - **Newton on a face:** *m*ρ unknowns; a step is a few passes; it judges itself by
       the slope.
-    - **All of them, here:** judged by the certificate.
+    - **In this course** all of them are judged by the certificate.
     """)
 
 
@@ -347,8 +354,8 @@ def _():
     ///
 
     /// details | 3. Converged on a face, and ∇*f* has a negative eigenvalue. What next?
-    Add its eigenvector *u* as a column. The new column must have a finite length: at length 0
-    the slope is zero again, so one first minimizes *f*(*A* + θ*uu*<sup>⊤</sup>) over θ > 0.
+    Add its eigenvector *u* as a column. The new column must not have the length 0: there
+    the slope is zero again. So one first minimizes *f*(*A* + θ*uu*<sup>⊤</sup>) over θ > 0.
     ///
 
     ## Exercise

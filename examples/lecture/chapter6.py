@@ -35,7 +35,9 @@ def _():
     **Goal.** You can say which function the alternation of E-step and M-step descends, that it
     is not the paper's objective, and how much the unlabeled points are worth on real data.
 
-    **Time.** 25 minutes. **You need** the M-step of chapter 2 and the certificate of chapter 4.
+    **Time.** 25 minutes. **You need** the M-step of chapter 2, the certificate of chapter 4, and
+    Newton on a face from chapter 5. EM is short for "expectation and maximization", the two steps
+    below.
 
     ## 6.1 Two convex halves of a problem that is not convex
 
@@ -113,12 +115,13 @@ def _(J, seven):
 
     Look for one function of *q* and *A* of which the E-step is the best *q* and the M-step the best
     *A*. As a function of *A* it must be the M-step: an unlabeled pair pays μ times the surprise
-    that *q* expects. A term in *q* alone is still free. Take −*H*(*q*)/*a*:
+    that *q* expects. A term in *q* alone is still free. Take −μ*H*(*q*)/*a*:
 
     {formulas(DESCENT)}
 
-    For which *q* is that least? Set the derivative to zero, as in section 3.3: *q* is proportional
-    to *p*<sup>*a*</sup>, and with *a* = 1 + μ that is the E-step (exercise 6 has the details).
+    For which *q* is that least? Put *q*(+1) = 1 − *q*(−1) and set the derivative to zero: *q*(*y*)
+    is proportional to *p*(*y*)<sup>*a*</sup>, and with *a* = 1 + μ that is the E-step (exercise 6
+    has the details).
 
     {formulas(LEAST_OVER_SOFT_LABELS)}
     """)
@@ -129,10 +132,10 @@ def _(pairs):
     _mu = pairs.resolve_unlabeled_weight("ratio")
     _weight = _mu**2 / (1 + _mu)
     mo.md(f"""
-    *J* is descended half by half, so it never rises. The last line is the surprise: at the best *q*
+    *J* is descended half by half, so it never rises. The last line is the point: at the best *q*
     an unlabeled pair pays its Rényi entropy *H*<sub>*a*</sub>, times μ(*a* − 1)/*a*. The paper's
     E-step has *a* = 1 + μ, so the entropy weighs μ²/(1 + μ) in *J* and μ in (7). On this data μ =
-    {_mu:.4f}, and {_weight:.1e} is **{_mu / _weight:.0f} times less**: run to convergence, the
+    {_mu:.4f}, and {_weight:.1e} is **{_mu / _weight:.0f} times smaller**: run to convergence, the
     paper's EM all but forgets the unlabeled pairs.
 
     With *a* = 2 and the weight 2μ, *J* has the whole μ again (times a Rényi entropy of
@@ -140,9 +143,9 @@ def _(pairs):
 
     ## 6.3 One function, three losses
 
-    Put the best *q* into *J*. Then M-step, *J* and (7) are all functions of *A* alone, and of
-    the same form. They differ in **one scalar function** of the score of an unlabeled pair, and
-    in *K*, what is linear:
+    Put the best *q* into *J*. Then the M-step (for a fixed *q*), *J* and (7) are all functions of
+    *A* alone, and of the same form. They differ in **one scalar function** of the score of an
+    unlabeled pair, and in the linear part *K*:
 
     {formulas(ONE_FUNCTION, THREE_LOSSES, LINEAR_PARTS)}
     """)
@@ -178,16 +181,19 @@ def _(sharpness):
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    *J* and (7) are hills: highest where a pair is undecided, *s* = 0, so a metric is pushed
-    away from there, to either side. That is the semi-supervised part, and it is also why
+    For *a* > 1, *J* and (7) are hills: highest where a pair is undecided, *s* = 0, so a metric is
+    pushed away from there, to either side. That is the semi-supervised part, and it is also why
     neither is convex. At *a* → 1 the hill is flat; at *a* → ∞ it is φ₁(−|*s*|), with hard labels.
     One method, Newton on a face (chapter 5), serves all three.
 
     ## 6.4 What the certificate still says
 
-    *J* is not convex, so no gap can be proved for it. But:
+    *J* is not convex, so the certificate of chapter 4 does not apply to it. But:
 
     {formulas(ENVELOPE)}
+
+    For *q*(*A*) is the best *q*: the slope of *J* in *q* is zero there, and what is left of the
+    slope in *A* is that with *q* held still, the M-step's.
     """)
 
 
@@ -203,7 +209,7 @@ def _(pairs, run):
     method on *J* {len(fast.history)} steps. They end at *J* =
     {run.history[-1].descent_value:.6f} and {fast.history[-1].descent_value:.6f}; the M-step of
     the second one is solved to a proved relative gap of {proof.relative_gap:.0e}. A small
-    gap means "a fixed point of the alternation", not "the smallest *J*".
+    gap means "nearly a fixed point of the alternation", not "the smallest *J*".
     """)
 
 
@@ -212,9 +218,9 @@ def _():
     mo.md("""
     ## 6.5 At work
 
-    The error of the nearest labeled point on flowers and wines that no fit has seen, by
-    three distances: Euclidean; learned from the labeled points alone (μ = 0); learned with
-    the unlabeled points as well. Eight draws of the labels each.
+    The error of classifying flowers and wines that no fit has seen by the nearest labeled point,
+    under three distances: Euclidean; learned from the labeled points alone (μ = 0); learned with
+    the unlabeled points as well, by the defaults of `SERAPH()`. Eight draws of the labels each.
     """)
 
 
@@ -272,7 +278,7 @@ def _(table):
     _gain = np.concatenate([drawn[:, 1] - drawn[:, 2] for drawn in table.values()])
     _error = _gain.std(ddof=1) / np.sqrt(len(_gain))
     mo.md(f"""
-    A bar is the mean of eight draws, a disc one draw. Of {len(_gain)} draws, the unlabeled
+    A bar is the mean of eight draws, a disk one draw. Of {len(_gain)} draws, the unlabeled
     points help in {np.sum(_gain > 0)} and hurt in {np.sum(_gain < 0)}; on average they take
     {_gain.mean():.2f} percentage points off the error (standard error {_error:.2f}).
     Judge a method by such a picture, never by one draw.
@@ -280,14 +286,15 @@ def _(table):
     ## Questions
 
     /// details | 1. EM is said never to make its objective worse. Why may (7) rise?
-    Because (7) is not the objective of this EM. Its E-step minimizes KL plus a
-    penalty, not the KL divergence of ordinary EM, so the bound does not touch (7).
+    Because (7) is not the objective of this EM. At the best *q* an unlabeled pair adds μ(*a* −
+    1)/*a* times its Rényi entropy to *J*, and μ times its Shannon entropy to (7). The first is the
+    smaller one, so that a falling *J* says nothing about (7).
     ///
 
     /// details | 2. What becomes of *J* at *a* = 1?
     The soft label is the posterior, *q* = *p*, and the surprise that *p* expects at *p* **is** its
-    entropy: the unlabeled pairs drop out of *J*. The alternation still moves, slowly, but only
-    toward the labeled-only solution.
+    entropy: the unlabeled pairs drop out of *J*. The alternation still moves, but only toward the
+    labeled-only solution.
     ///
 
     /// details | 3. A fit is certified with a gap of 10⁻⁹. Is it the best metric?

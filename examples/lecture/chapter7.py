@@ -64,7 +64,8 @@ def _():
     **Goal.** You can derive the dual of any problem with a cone, prove that it bounds the optimum,
     prove when the two values agree, and recognize the problems where they do not.
 
-    **Time.** 25 minutes. **You need** chapter 1, and chapter 3 as an example.
+    **Time.** 25 minutes. **You need** chapter 1, chapter 3 as an example, and for section 7.5 the
+    letters of chapter 2 and the anchors of chapter 4.
 
     Chapter 3 derived one dual, for one problem. This chapter is the rule behind it, and its limits.
 
@@ -132,12 +133,12 @@ def _():
     mo.md(f"""
     Green marks the feasible *z*. There the blue curve is never above the gray one, so **the minimum
     of the Lagrangian never exceeds the optimum**. If the price is too low, the minimizer breaks the
-    constraint and pays gladly; if it is too high, the minimizer leaves more over than is good. At
+    constraint and pays gladly; if it is too high, the minimizer leaves too much unused. At
     ζ = 2 it does neither, and the bound is the optimum itself.
 
     ## 7.2 Weak duality, and the dual of a cone program
 
-    Which multipliers give a bound? Those that never charge a feasible point:
+    A multiplier gives a bound if it never charges any point of 𝒦:
 
     {formulas(DUAL_CONE)}
 
@@ -152,7 +153,7 @@ def _():
     1. *D*(ζ) is the infimum over **all** *z*, and this *z* is one of them.
     2. *d* − *Tz* is in 𝒦 and ζ in 𝒦<sup>∗</sup>, so we subtract a number ≥ 0. ∎
 
-    To look for the best bound, the largest *D*(ζ) with ζ in 𝒦<sup>∗</sup>, is the **dual problem**.
+    The **dual problem** is to find the best bound, the largest *D*(ζ) with ζ in 𝒦<sup>∗</sup>.
 
     ### The dual of a cone program
 
@@ -160,13 +161,14 @@ def _():
 
     {formulas(CONE_PROGRAM)}
 
-    It is linear in *z*, and *z* is free. Either the vector in front of *z* is 0, or the infimum is
-    −∞, which is no bound. So the dual has an equation:
+    It is affine in *z*, and *z* is free. (*T* may lead to matrices; then *T*<sup>⊤</sup>ζ has the
+    entries ⟨*T*ᵢ, ζ⟩, where *T*ᵢ is what *T* makes of the *i*-th unit vector.) Either the vector in
+    front of *z* is 0, or the infimum is −∞, which is no bound. So the dual has an equation:
 
     {formulas(CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
 
-    For the gap, put −*T*<sup>⊤</sup>ζ for *g*. It is 0 exactly if ζ and *d* − *Tz* are orthogonal:
-    **complementary slackness**, as in chapter 3.
+    For the gap, substitute −*T*<sup>⊤</sup>ζ for *g*. It is 0 if and only if ζ and *d* − *Tz* are
+    orthogonal: **complementary slackness**, as in chapter 3.
 
     **An example.** Minimize *z*₁ + *z*₂ so that this matrix is PSD:
 
@@ -175,9 +177,10 @@ def _():
     1    z₂
     ```
 
-    *By hand:* *z*₁*z*₂ ≥ 1, so that the sum is at least 2, at *z* = (1, 1). *The dual:* ⟨ζ, *d* −
-    *Tz*⟩ is ζ₁₁*z*₁ + ζ₂₂*z*₂ + 2ζ₁₂. The vector in front of *z* is 0 if ζ₁₁ = ζ₂₂ = 1, and −2ζ₁₂
-    is left to be maximized. Being PSD asks for |ζ₁₂| ≤ 1: the dual optimum is 2 as well. In CVXPY:
+    *By hand:* *z*₁ ≥ 0, *z*₂ ≥ 0 and *z*₁*z*₂ ≥ 1, so that the sum is at least 2, at *z* = (1, 1).
+    *The dual:* ⟨ζ, *d* − *Tz*⟩ is ζ₁₁*z*₁ + ζ₂₂*z*₂ + 2ζ₁₂. The vector in front of *z* is 0 if ζ₁₁
+    = ζ₂₂ = 1, and −2ζ₁₂ is left to be maximized. Being PSD asks for |ζ₁₂| ≤ 1: the dual optimum is
+    2 as well. In CVXPY:
     """)
 
 
@@ -203,8 +206,8 @@ def _(enclosure, of_dual, of_primal):
     mo.md(f"""
     `certify_problem` proves an interval for each: the primal optimum lies in
     {enclosure(of_primal.lower, of_primal.upper, 8)}, the dual one in
-    {enclosure(of_dual.lower, of_dual.upper, 8)}. Its lower bound of a minimum comes from a
-    multiplier, by weak duality; chapter 10 tells how it finds an exact one.
+    {enclosure(of_dual.lower, of_dual.upper, 8)}. Its lower bound on a minimum comes from a
+    multiplier, by weak duality; chapter 10 explains how it proves that an exact one exists.
 
     ## 7.3 Strong duality and Slater's condition
 
@@ -212,8 +215,8 @@ def _(enclosure, of_dual, of_primal):
     of *g* has *d* − *Tz*₀ in the **interior** of 𝒦 (Slater's condition). Then there is a ζ in
     𝒦<sup>∗</sup> with *D*(ζ) = *g*<sup>∗</sup>: there is no gap, and the dual has an optimum.
 
-    (The cone {{0}} has no interior. Solve the equations first, and apply the theorem to what is
-    left.)
+    (We are in finitely many dimensions. The cone {{0}} has no interior: solve equations first, and
+    apply the theorem to what is left. It then has multipliers for the other constraints.)
 
     ### The value set
 
@@ -225,15 +228,17 @@ def _(enclosure, of_dual, of_primal):
 
     {formulas(LINE_BELOW)}
 
-    So the line with slope −ζ that passes χ = 0 at the height *D*(ζ) lies **below the whole value
-    set**. The dual looks for the line that passes χ = 0 as high as possible. Two problems, with the
-    same multiplier:
+    So the line with slope −ζ that crosses χ = 0 at the height *D*(ζ) lies **below the whole value
+    set**. (At the best ζ it says what a change of the right side is worth: the optimum is at least
+    *g*<sup>∗</sup> − ⟨ζ, χ⟩.) The dual looks for the line that crosses χ = 0 as high as possible.
+    Two problems, with the same multiplier:
 
     - on the left that of section 7.1, where *z*₀ = 0 meets Slater's condition. With a right side of
       1 + χ the optimum is (1 − χ)², or 0 from χ = 1 on;
     - on the right, minimize *z*₁ over the domain *z*₁² ≤ *z*₂, with the constraint −*z*₂ ≥ 0. Only
-      *z* = 0 is feasible, so *g*<sup>∗</sup> = 0, and no *z*₀ has −*z*₂ > 0: no Slater point. With
-      a right side of χ ≥ 0 the optimum is minus the root of χ; with χ < 0 there is none. The
+      *z* = 0 is feasible, so *g*<sup>∗</sup> = 0, and no *z* in the domain has −*z*₂ > 0: no Slater
+      point. With a right side of χ ≥ 0 the optimum is minus the square root of χ; with χ < 0 there
+      is none. The
       infimum of *z*₁ + ζ*z*₂ over the domain is *D*(ζ) = −1/(4ζ), at *z*₁ = −1/(2ζ), *z*₂ = *z*₁².
     """)
     return (zeta_slider,)
@@ -345,7 +350,8 @@ def _():
     dual has an optimum: ζ₁₁ = 1 and zeros elsewhere prove *z*₁ ≥ 0. Only the primal has none.
 
     **(c) Infeasible, by a hair.** Minimize *z* so that the matrix on the right is PSD. No *z* will
-    do. But put 1/*z* for the 0, a change as small as you like, and it is: **weakly infeasible**. A
+    do. But write 1/*z* for the 0, a change as small as you like, and the matrix is PSD: the problem
+    is **weakly infeasible**. A
     proof by a multiplier would be a ζ in 𝒦<sup>∗</sup> with *T*<sup>⊤</sup>ζ = 0 and ⟨*d*, ζ⟩ < 0,
     because a feasible *z* would give 0 ≤ ⟨ζ, *d* − *Tz*⟩ = ⟨*d*, ζ⟩ < 0. Here that asks for
     ζ₁₁ = 0 and ζ₁₂ < 0, which no PSD matrix has. The dual is to maximize −2ζ₁₂ with ζ₁₁ = 1: with
@@ -455,10 +461,11 @@ def _(bounded, enclosure, proofs):
 
     ### Why solvers go wrong here
 
-    A solver meets constraints to within a tolerance. Put δ for the 0 in the middle of (a), and let
-    it go to 0. The matrix is PSD if *z*₁ ≥ 0 and δ*z*₂ ≥ (1 − *z*₁)²/4. For δ > 0 the optimum is 0,
-    at *z* = (0, 1/(4δ)); for δ = 0 it is 1; for δ < 0 nothing is feasible. The triangles on the
-    right are the ends of the intervals that `certify_problem` proved.
+    A solver meets constraints to within a tolerance. Write δ for the 0 in the middle of (a), and
+    let it go to 0. The matrix is PSD if and only if *z*₁, *z*₂ and δ are ≥ 0 and δ*z*₂ ≥ (1 −
+    *z*₁)²/4. For δ > 0 the optimum is 0, at *z* = (0, 1/(4δ)); for δ = 0 it is 1; for δ < 0 nothing
+    is feasible. The triangles on the right are the ends of the intervals that `certify_problem`
+    proved.
     """)
     return (entry,)
 
@@ -501,9 +508,10 @@ def _(enclosure, tolerant):
     mo.md(f"""
     The optimum escapes to infinity along the edge *z*₁ = 0, and in the limit all that is left of
     the set is the dashed line, where *z*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
-    an answer: it belongs to a δ that the solver's tolerance allows. `certify_problem(problem,
-    tolerance=1e-3)` asks openly about the problem in which the matrix plus *I*/1000 must be PSD. It
-    proves that this optimum lies in **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
+    an answer: it is the cost of a point that is feasible for a small δ > 0, and optimal for none.
+    `certify_problem(problem, tolerance=1e-3)` asks openly about the problem in which the matrix
+    plus *I*/1000 must be PSD. It proves that this optimum lies in
+    **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
 
     ## 7.5 Why our dual needs no Slater
 
@@ -583,7 +591,7 @@ def _():
 def _(falling, weights):
     trace_weight = mo.ui.slider(steps=weights, value=0.01)
     mo.md(f"""
-    `solve_m_step` refuses, and names a direction *u* along which *f* falls for ever: from
+    `solve_m_step` refuses, and names a direction *u* along which *f* falls forever: from
     {falling[0]:.2f} at *A* = 0 to {falling[-1]:.2f} at 1000*uu*<sup>⊤</sup>. So take the optimal
     metrics for λ > 0 instead, let λ go to 0, and certify **each of them for λ = 0**:
     """)
@@ -624,19 +632,21 @@ def _(best_lower, best_upper, enclosure):
     ## Questions
 
     /// details | 1. *g* is not convex. What is left of this chapter?
-    Sections 7.1 and 7.2: the dual function is concave, and every *D*(ζ) is a bound. In the proof of
-    7.3 step 1 fails: the value set may have dents, and a line from below does not get into a dent.
-    So a gap is possible, Slater or not.
+    Sections 7.1 and 7.2: the dual function is concave, and every *D*(ζ) with ζ in 𝒦<sup>∗</sup> is
+    a bound. In the proof of 7.3 step 1 fails: the value set may have dents, and a line from below
+    does not get into a dent. So a gap is possible, Slater or not.
     ///
 
-    /// details | 2. In (c) put *z*₁ for *z* and *z*₂ for both 1, and minimize *z*₂. The two optima?
+    /// details | 2. In (c) write *z*₁ for *z*, *z*₂ for both 1, and minimize *z*₂. The two optima?
     The 0 forces *z*₂ = 0, so the primal optimum is 0, attained. The dual asks for ζ₁₁ = 0 and
     2ζ₁₂ = 1, which no PSD matrix has: it is infeasible, its value −∞. Not even a bad lower bound
     can be proved by a multiplier.
     ///
 
-    /// details | 3. λ = 0, and *f* falls for ever along *u*. Does the dual have a Slater point?
-    No. Here *u*<sup>⊤</sup>*M*(1)*u* = 0, and therefore, for every *p* in [0, 1]<sup>*N*</sup>:
+    /// details | 3. λ = 0, and *f* falls forever along *u*. Does the dual have a Slater point?
+    No. Along *uu*<sup>⊤</sup> the slope of *f* goes to *u*<sup>⊤</sup>*M*(1)*u*, because σ goes to
+    1 for every pair that *u* sees. *M*(1) is PSD and *f* falls, so that this is 0, and therefore,
+    for every *p* in [0, 1]<sup>*N*</sup>:
 
     {formulas(NO_SLATER_POINT)}
 

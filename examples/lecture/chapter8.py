@@ -54,7 +54,7 @@ def _():
     **Goal.** You can write the M-step (11) as a conic program by hand, predict how many variables
     and rows CVXPY hands to a solver, and say what "optimal" means there and what it does not.
 
-    **Time.** 25 minutes. **You need** chapters 2 and 7; from chapter 1 the cone of metrics.
+    **Time.** 25 minutes. **You need** chapters 2, 3 and 7; from chapter 1 the cone of metrics.
 
     A conic solver has never heard of metrics or logarithms. It takes one kind of problem (some take
     a quadratic objective, too):
@@ -242,8 +242,8 @@ def _():
 
     {formulas(LEAST_PRODUCT)}
 
-    It is ≥ 0 exactly if the logarithm is at most 1 − ζ₂/ζ₁ (divide by ζ₁ < 0, which turns the sign
-    round). Take exponentials, and multiply by ζ₃ and by *e*<sup>ζ₂/ζ₁</sup>:
+    It is ≥ 0 if and only if the logarithm is at most 1 − ζ₂/ζ₁ (divide by ζ₁ < 0, which reverses
+    the inequality). Take exponentials, and multiply by ζ₃ and by *e*<sup>ζ₂/ζ₁</sup>:
 
     {formulas(EXPONENTIAL_DUAL, DUAL_AS_IMAGE)}
 
@@ -414,8 +414,8 @@ def _(stages):
         "(11) as stated": "A tree of expressions; *A* is declared PSD.",
         "FlipObjective": "Turns a maximum into a minimum.",
         "Dcp2Cone": "Each atom that is not affine becomes a variable with cones, as in 8.2.",
-        "CvxAttr2Constr": "PSD, a property of *A*, becomes a constraint. Of *A* one half stays.",
-        "ExactCone2Cone": "Of the PSD constraint one half stays too, scaled: see 8.4.",
+        "CvxAttr2Constr": "PSD, a property of *A*, becomes a constraint. Of *A* a triangle stays.",
+        "ExactCone2Cone": "Of the PSD constraint a triangle stays too, scaled: see 8.4.",
         "EliminateZeroSized": "Drops what is empty; here nothing.",
         "ConeMatrixStuffing": "All variables become one vector *z*, all coefficients *T*, *d* and"
         " *g*, with room for the parameters λ, *G* and β.",
@@ -437,7 +437,7 @@ def _(T, objective, stages, triangle):
     mo.md(f"""
     ### How large it is
 
-    *A* begins with {_entries} entries and ends with {triangle}, one half of a symmetric matrix. Yet
+    *A* begins with {_entries} entries and ends with {triangle}, one triangle of it. Yet
     the solver gets **{_total} variables** and {T.shape[0]} rows: {stages[-1][2]["ExpCone"]} of
     them are in exponential cones. The matrix *T* is sparse: {_zeros:.1%} of its entries are zeros,
     and solvers depend on that.
@@ -451,8 +451,10 @@ def _(T, objective, stages, triangle):
 
     {formulas(ENTROPY_CONE)}
 
-    Why: divide −*p* times its logarithm ≥ ξ by *p* > 0, take exponentials, multiply by *p*. So each
-    pair has the variables *p*ₖ and two bounds, and 6 rows. *M*(*p*) ⪰ 0 is one half of a matrix.
+    Why: divide −*p* times the logarithm of *p* ≥ ξ by *p* > 0, take exponentials, multiply by *p*.
+    (At *p* = 0 both sides say ξ ≤ 0.) So each pair has the variables *p*ₖ and two bounds, and 6
+    rows. The cones for *p* and 1 − *p* leave no room outside of [0, 1], so that needs no rows.
+    *M*(*p*) ⪰ 0 is one triangle of a matrix.
 
     {formulas(DUAL_SIZES)}
 
@@ -516,7 +518,7 @@ def _(sizes, triangle):
     mo.md(f"""
     {_n} points make {_N} pairs and {_variables} variables, for a metric of {triangle} numbers. That
     is the price of a general solver. The methods of chapter 5 that work on *A* itself keep its
-    {triangle} unknowns and pass over the pairs.
+    {triangle} unknowns and make passes over the pairs.
 
     ## 8.4 What survives the translation
 
@@ -526,16 +528,16 @@ def _(sizes, triangle):
 
     ### Why the square root of 2
 
-    A solver sees vectors, and of a symmetric matrix only one half. Off the diagonal each entry is
-    multiplied by the square root of 2, because it stands for two:
+    A solver sees vectors, and of a symmetric matrix only one triangle. Off the diagonal each entry
+    is multiplied by the square root of 2, because it stands for two:
 
     {formulas(TRIANGLE)}
 
     With it, lengths and angles of vectors are those of matrices. Two things need that:
 
-    - *The cone stays its own dual.* Take *v* = (1, −1). Then *A*₁₁ − 2*A*₁₂ + *A*₂₂ =
-      *v*<sup>⊤</sup>*Av* ≥ 0, so for the plain half (*A*₁₁, *A*₁₂, *A*₂₂) the vector (1, −2, 1) is
-      a multiplier. Read as a matrix it has the eigenvalues −1 and 3: it is not PSD.
+    - *The cone stays its own dual.* Without it: take *v* = (1, −1). Then *A*₁₁ − 2*A*₁₂ + *A*₂₂ =
+      *v*<sup>⊤</sup>*Av* ≥ 0, so for the plain triangle (*A*₁₁, *A*₁₂, *A*₂₂) the vector (1, −2, 1)
+      is in the dual cone. Read as a matrix it has the eigenvalues −1 and 3: it is not PSD.
     - *The projection stays the clip of chapter 1*, the nearest point in the Frobenius norm. SCS
       projects in every step.
     """)
@@ -563,13 +565,14 @@ def _(T, cones, m, triangle):
 @app.cell(hide_code=True)
 def _(of_matrices, plain, scaled):
     mo.md(f"""
-    Two random metrics have the inner product {of_matrices:.4f}; their scaled halves
-    {scaled:.4f}, their plain halves {plain:.4f}.
+    Two random metrics have the inner product {of_matrices:.4f}; their scaled triangles
+    {scaled:.4f}, their plain triangles {plain:.4f}.
 
     ### The multipliers know *p*
 
-    Each pair has two exponential cones. Let ζ and ζ′ be their multipliers at the optimum. (There
-    are some: *A* = *I* and large ξₖ satisfy all constraints strictly, Slater's condition.)
+    Each pair has two exponential cones. Let ζ and ζ′ be their multipliers at the optimum, with the
+    score written out in the cones. (There are some: *A* = *I* and large ξₖ satisfy all constraints
+    strictly, Slater's condition.)
 
     {formulas(PAIR_CONDITIONS)}
 
@@ -578,7 +581,7 @@ def _(of_matrices, plain, scaled):
        cone each and in the same inequality, so ζ₃ and ζ₃′ are both the multiplier of that.
     2. *Second line.* By complementary slackness (chapter 7) the inner product of ζ and its triple
        is 0. With the smallest *z*₃ it is no larger, and never negative: so it is 0 as well, the
-       least value of the function in step 4 of 8.2. Hence the slope of that is 0 here, where *z*₁ =
+       least value of the function in step 2 of 8.2. Hence the slope of that is 0 here, where *z*₁ =
        −ξₖ. For ζ′ the same, with *z*₁ = *s*ₖ − ξₖ.
     3. *Together.* The second line gives ζ₁′ = *e*<sup>*s*ₖ</sup>ζ₁; their sum is −*c*ₖ.
 
@@ -688,8 +691,10 @@ def _(objective, optimum, runs):
 @app.cell(hide_code=True)
 def _(largest, loose, p, residual, runs, too_good):
     mo.md(f"""
-    - *At first* the proved gap is far above the residuals.
-    - *Later*, at {len(too_good)} of {len(runs)} positions, *f*(*A*) is **below a proved lower
+    - The proved gap, which is relative, and the residuals, which are not, are different things: at
+      one digit the first is {runs[1][3].relative_gap:.1g}, the largest of the others
+      {max(runs[1][0]["info"][name] for name in ("res_pri", "res_dual")):.1g}.
+    - At {len(too_good)} of {len(runs)} positions, *f*(*A*) is **below a proved lower
       bound**. That is no contradiction: the bound holds for metrics, and these *A* have a negative
       eigenvalue. The residual has moved them out of the cone. (`certify` gets their projection.)
     - *The dual*, solved to two digits: the status is "{loose.status}", {np.sum(p > 1)} of the
@@ -738,8 +743,8 @@ def _(N, objective, triangle):
 
     /// details | 1. Why not ask for *e*<sup>*s*</sup> ≤ χ, and that the logarithm of 1 + χ is ≤ ξ?
     The first is a cone. The second is not convex: it keeps a concave function below a bound, and
-    the points (χ, ξ) = (0, 0) and (*e*² − 1, 2) satisfy it with equality, but the middle between
-    them, at ξ = 1, does not, since (*e*² + 1)/2 > *e*. Dividing by *e*<sup>ξ</sup> first makes both
+    the points (χ, ξ) = (0, 0) and (*e*² − 1, 2) satisfy it with equality, but their midpoint, at ξ
+    = 1, does not, since (*e*² + 1)/2 > *e*. Dividing by *e*<sup>ξ</sup> first makes both
     parts convex.
     ///
 
@@ -752,7 +757,8 @@ def _(N, objective, triangle):
     /// details | 3. All residuals are 0, exactly. What follows for (11)?
     Then *d* − *Tz* is in 𝒦, ζ in its dual, and both have the same objective: *z* is optimal in
     cones, by weak duality. By 8.2, *A* is optimal for the (11) whose numbers are in *T*, *d* and
-    *g*. Residuals are good tests. They are only never 0, and small is not a proof.
+    *g*. Residuals are good tests. But in practice they are never exactly 0, and small is not a
+    proof.
     ///
 
     ## Exercise

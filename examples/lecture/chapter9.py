@@ -53,8 +53,9 @@ def _():
     mo.md(f"""
     # 9 Methods with proofs
 
-    **Goal.** You can prove how fast projected gradient, FISTA and ADMM get to the optimum, and when
-    a stationary factor is a global optimum; and you can hold a running method against its theorem.
+    **Goal.** You can prove how fast projected gradient and FISTA get to the optimum, that ADMM
+    converges, and when a stationary factor is a global optimum; and you can hold a running method
+    against its theorem.
 
     **Time.** 30 minutes. **You need** the projection of chapter 1 (section 1.4), the dual of
     chapter 3 (sections 3.7 and 3.8) and the methods of chapter 5.
@@ -222,8 +223,9 @@ def _():
     3. By step 1 the left side is at least *t* times *f*(*A*ₜ) − *f*(*C*), and the right side is at
        most (ℓ/2)‖*C* − *A*₀‖². Divide by *t*. ∎
 
-    With *C* = *A*<sup>∗</sup> this is the rate that chapter 5 announced. It also shows that the
-    distance to *A*<sup>∗</sup> never rises, since *f*(*A*ₜ) ≥ *f*(*A*<sup>∗</sup>).
+    With *C* = *A*<sup>∗</sup> this is the rate that chapter 5 announced. And the guarantee of 9.1
+    with *C* = *A*<sup>∗</sup> shows that the distance to *A*<sup>∗</sup> never rises, since
+    *f*(*A*ₜ) ≥ *f*(*A*<sup>∗</sup>).
 
     ### Hold it against the data
 
@@ -286,8 +288,9 @@ def _(distances, errors, gradient_bound, gradient_step, shown):
 @app.cell(hide_code=True)
 def _(errors, gradient_bound, last):
     mo.md(f"""
-    After {last} steps the error is **{errors[last]:.2g}**, the bound {gradient_bound[-1]:.2g}. The
-    bound is for the worst *f* with this ℓ and this distance; ours is kinder, but not fast either.
+    After {last} steps the error is at most **{errors[last]:.2g}**, the bound
+    {gradient_bound[-1]:.2g}. The bound holds even for the worst *f* with this ℓ and this distance;
+    ours is kinder, but not fast either.
 
     ## 9.3 FISTA: 1/*t*²
 
@@ -302,8 +305,8 @@ def _(errors, gradient_bound, last):
 
     ### The potential
 
-    *f* may rise now and then, so "the least of the values so far" is gone. Something else falls at
-    every step, whatever the metric *C*:
+    *f* may rise now and then, so "the least of the values so far" is gone. Something else never
+    rises, whatever the metric *C*:
 
     {formulas(POTENTIAL)}
 
@@ -391,10 +394,10 @@ def _(errors, fista_errors, last):
 
     ## 9.4 ADMM: the multiplier walks to the metric
 
-    Section 3.8 ended with a promise: the multiplier of the dual *is* the metric. There is a method
-    that computes just this multiplier, the **alternating direction method of multipliers**. SCS is
-    of this kind; it applies the idea to a larger system, which also recognizes problems that have
-    no solution.
+    Section 3.8 showed that the multiplier of the dual *is* the metric. There is a method that
+    computes just this multiplier, the **alternating direction method of multipliers**. SCS is of
+    this kind; it applies the idea to a larger system, and so also detects problems that have no
+    solution.
 
     ### Split
 
@@ -422,9 +425,10 @@ def _(errors, fista_errors, last):
 
     {formulas(P_STEP)}
 
-    The last line is an equation for *C*ₜ alone: *m*² numbers instead of a *p* for each pair. Its
-    left side is the gradient of ½‖*C*‖² + κ*f*(*C*), which is strictly convex, so it has one
-    solution, and Newton's method finds it.
+    The last line is an equation for *C*ₜ alone: *m*(*m* + 1)/2 numbers instead of a *p* for each
+    pair. Its left side is the gradient of ½‖*C*‖² + κ*f*(*C*). That is convex and grows without
+    bound in every direction, because of the square, so it has a minimum, and only one. Here
+    Newton's method finds it.
 
     ### The multiplier is a metric
 
@@ -487,8 +491,8 @@ def _():
 
     Let *A*<sup>∗</sup> be an optimal metric (for λ > 0 there is one, by 3.7), ψ<sup>∗</sup> =
     *A*<sup>∗</sup>/κ and *B*<sup>∗</sup> = ∇*f*(*A*<sup>∗</sup>). By 3.7 *B*<sup>∗</sup> is PSD and
-    ⟨*B*<sup>∗</sup>, ψ<sup>∗</sup>⟩ = 0. **Theorem:** the distance ξₜ never rises, and *A*ₜ
-    converges to an optimal metric.
+    ⟨*B*<sup>∗</sup>, ψ<sup>∗</sup>⟩ = 0. **Theorem:** ξₜ, a sum of two squared
+    distances, never rises, and *A*ₜ converges to an optimal metric.
 
     {formulas(ADMM_DISTANCE)}
 
@@ -520,10 +524,10 @@ def _():
        on ξₜ.
     7. *Residuals go to 0.* Add it up over all steps: the squares of all changes together are at
        most ξ₀. So the changes go to 0, and after *t* steps the smallest square was at most ξ₀/*t*.
-    8. *The limit.* ψₜ and *B*ₜ stay bounded, so some of them come arbitrarily close to a ψ and a
-       *B* (a bounded sequence has a limit point). There the changes vanish: by step 4 *C*ₜ comes
-       close to *A* = κψ and *M*(*p*ₜ), which is ∇*f*(*C*ₜ), to *B*. So ∇*f*(*A*) = *B* is PSD and
-       orthogonal to *A*, as each *B*ₜ and ψₜ are: optimal, by 3.7.
+    8. *The limit.* ψₜ and *B*ₜ stay bounded, so a subsequence converges, to a ψ and a *B*. The
+       changes vanish: by step 4 *C*ₜ comes close to *A* = κψ and *M*(*p*ₜ), which is ∇*f*(*C*ₜ), to
+       *B*. So ∇*f*(*A*) = *B* is PSD and orthogonal to *A*, as each *B*ₜ and ψₜ are: optimal, by
+       3.7.
     9. Take **this** *A* as *A*<sup>∗</sup> from the start. Then ξₜ never rises and comes
        arbitrarily close to 0, so it goes to 0. ∎
 
@@ -595,7 +599,7 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
         f" | {100 * true_gaps[kappa][stops[kappa]]:.2g}% |"
         for kappa in kappas
     ]
-    _head = ["| κ | both residuals ≤ 1% at step | proved gap there | true gap |"]
+    _head = ["| κ | both residuals ≤ 1% at step | proved gap there | gap to the best bound |"]
     assert asked == 1e-2
     assert max(true_gaps[kappa][stops[kappa]] for kappa in kappas) > 5 * asked
     _table = "\n    ".join([*_head, "| --- | --- | --- | --- |", *_rows])
@@ -643,14 +647,15 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
     {formulas(SPARE_COLUMN)}
 
     3. If *v*<sup>⊤</sup>∇*f*(*A*)*v* were negative for some *v*, *f* would fall for all small θ,
-       and *L* would be no local minimum. So ∇*f*(*A*) is PSD, and Theorem 1 applies. ∎
+       and *L* would not be a local minimum. So ∇*f*(*A*) is PSD. A local minimum is stationary, and
+       Theorem 1 applies. ∎
 
     The proof uses only the second derivative in θ, 2*v*<sup>⊤</sup>∇*f*(*A*)*v*. So it is enough
     that *L* is stationary and that no second derivative is negative: **second-order stationary**.
 
-    **One spare column makes a local minimum global.** With ρ ≥ *m* columns nothing can go wrong: if
-    they are dependent, use Theorem 2; if not, ρ = *m* and *L* has an inverse, so ∇*f*(*A*)*L* = 0
-    makes ∇*f*(*A*) = 0, and Theorem 1 applies.
+    **One spare column makes a local minimum global.** With ρ ≥ *m* columns every local minimum is
+    global: if they are dependent, use Theorem 2; if not, ρ = *m* and *L* has an inverse, so
+    ∇*f*(*A*)*L* = 0 makes ∇*f*(*A*) = 0, and Theorem 1 applies.
 
     ### With too few columns
 
@@ -705,10 +710,10 @@ def _(factors, small, small_best):
     for _found in factors.values():
         for _L in _found:  # all of them are stationary
             assert np.max(np.abs(small.gradient(_L @ _L.T) @ _L)) < 1e-4
-    for _rho, _found in ends.items():  # refuted or proved; proved for as many columns as features
+    for _rho, _found in ends.items():  # refuted or proved; proved with a spare column
         for _above, _gap, _ in _found:
             assert (_above > 1e-3) != (_gap < 1e-5)
-            assert _gap < 1e-5 or _rho < 4
+            assert _gap < 1e-5 or _rho < 2
 
     # The worst end with one column: a strict local minimum in L, and not a global one.
     _worst = int(np.argmax([above for above, *_ in ends[1]]))
@@ -756,11 +761,13 @@ def _(columns, ends):
 @app.cell(hide_code=True)
 def _(stuck_above, stuck_curvature, stuck_slope):
     mo.md(f"""
-    Orange: stationary and refuted. *f* is **{stuck_above:.1f}** above a metric that we have, and
-    yet it is a strict local minimum in *L*: the least eigenvalue of its second derivative is
-    {stuck_curvature:.1f} > 0, so no short move of one column helps. The gradient gives it away,
+    Orange: stationary and refuted. *f* is **{stuck_above:.1f}** above its value at a metric
+    that we have, and yet this is a local minimum in *L*, as far as numbers show: the slope is 0 and
+    the least eigenvalue of the second derivative is {stuck_curvature:.1f} > 0, so no short move of
+    one column helps. The gradient gives it away,
     with an eigenvalue of −{-stuck_slope:.0f}. A second column is a way out, by Theorem 2: start it
-    along that eigenvector. Green: proved optimal, by its own certificate.
+    along that eigenvector. Green: proved optimal to within
+    10⁻⁵, by its own certificate.
 
     Here two columns were enough from every start; only ρ ≥ *m* is proved to be. That Newton's
     method in a trust region ends at a second-order stationary point is not proved here, and need
@@ -770,9 +777,9 @@ def _(stuck_above, stuck_curvature, stuck_slope):
 
     /// details | 1. The step length is 1/ℓ. Is a longer step always worse?
     No. ℓ is a bound on the curvature, and *f* may bend less where you are. All that the proof of
-    9.1 needs is the descent lemma for this one step, from *Y* to *A*, and you can test that after
-    the step. This is a **line search**: try a longer step, and shorten it until the inequality
-    holds.
+    9.1 needs is the descent lemma for this one step, from *Y* to *A*, with 1 divided by the length
+    of the step in the place of ℓ, and you can test that after the step. This is a **line search**:
+    try a longer step, and shorten it until the inequality holds.
     ///
 
     /// details | 2. FISTA's potential never rises. Why does that not prove that *f* never rises?
@@ -783,8 +790,9 @@ def _(stuck_above, stuck_curvature, stuck_slope):
 
     /// details | 3. *L* = 0 is stationary for every *f*. When is it a global optimum?
     Its columns are dependent, and every *u* has *Lu* = 0. So by Theorem 2 it is one if it is a
-    local minimum, and by Theorem 1 if ∇*f*(0) is PSD: exactly if λ is at least the critical
-    trace weight. Otherwise it is a point to leave, along an eigenvector with a negative eigenvalue.
+    local minimum, and by Theorem 1 if ∇*f*(0) is PSD, that is, if λ is large enough (exercise 5
+    says how large). Otherwise it is a point to leave, along an eigenvector with a negative
+    eigenvalue.
     ///
 
     ## Exercise

@@ -37,7 +37,7 @@ LOGISTIC_CURVATURE = Formula(
     "The logistic term is convex",
     "",
     r"\frac{d^2}{ds^2} \ln(1 + e^s) = \sigma(s) \sigma(-s) > 0",
-    "sigma(s) = 1/(1 + e^{-s})",
+    "sigma: the logistic function, the slope of this term",
 )
 
 ENTROPY_CURVATURE = Formula(
@@ -190,7 +190,7 @@ PSD_PROOF = Formula(
     "A proof that a matrix is positive definite",
     "",
     r"\|B - \delta I - F F^\top\| < \delta \Rightarrow B \succ 0",
-    "F: any matrix, in practice the computed Cholesky factor of B - delta I",
+    "F: any matrix, in practice the computed Cholesky factor of B - delta I; the norm: Frobenius'",
 )
 
 LONGER_STEP = Formula(
@@ -201,7 +201,7 @@ LONGER_STEP = Formula(
     "\n"
     r"p_{\tau k} \geq p_k \Rightarrow \eta + \ln(\frac{p_{\tau k}}{1 - p_{\tau k}}) \geq \eta + s_k"
     r" = v_k^\top A v_k \geq 0",
-    "p_{tau k}: the k-th entry of p_tau, between p_k = sigma(s_k) and 1",
+    "for the anchor 1: the entries of the mixture lie between p_k = sigma(s_k) and 1",
 )
 
 METRIC_CONE = Formula(
@@ -268,5 +268,5 @@ ON_A_FACE = Formula(
     "Optimality on a face, and beyond it",
     "",
     r"A = L L^\top , \quad 2 \nabla f(A) L = 0 , \quad \nabla f(A) \succeq 0",
-    "L: m x rho, rho the rank; the second says that L is stationary, the third that A is optimal",
+    "L: m x rho; the second says that L is stationary, the third that A is then optimal",
 )

@@ -8,7 +8,7 @@ CONE_CONSTRAINT = Formula(
     r"g^* = \inf_{z} g(z)"
     "\n"
     r"d - T z \in \mathcal{K}",
-    "K: a closed convex cone; z: in the domain of g",
+    "𝒦: a closed convex cone; z: in the domain of g",
 )
 
 GENERAL_LAGRANGIAN = Formula(

@@ -6,7 +6,7 @@ CONIC_PROGRAM = Formula(
     "What a solver is given",
     "",
     r"\min_{z} g^\top z \quad \operatorname{with} \quad d - T z \in \mathcal{K}",
-    "g, d: vectors; T: a matrix; K: a product of a few kinds of cones",
+    "g, d: vectors; T: a matrix; 𝒦: a product of a few kinds of cones",
 )
 
 CONVEX_CONE = Formula(

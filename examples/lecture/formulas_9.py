@@ -81,7 +81,7 @@ THREE_POINTS = Formula(
 GRADIENT_SUM = Formula(
     "The sum over all steps",
     "",
-    r"\sum_{i \leq t} (f(A_i) - f(C))"
+    r"\sum_{1 \leq i \leq t} (f(A_i) - f(C))"
     "\n"
     r"\leq \frac{\ell}{2} (\|C - A_0\|^2 - \|C - A_t\|^2)",
 )
@@ -174,7 +174,7 @@ P_STEP = Formula(
     "",
     r"C_t = \kappa (\psi_{t - 1} + B_{t - 1} - M(p_t))"
     "\n"
-    r"p_k = \sigma(v_k^\top C_t v_k - \eta) \Rightarrow M(p_t) = \nabla f(C_t)"
+    r"p_{t k} = \sigma(v_k^\top C_t v_k - \eta) \Rightarrow M(p_t) = \nabla f(C_t)"
     "\n"
     r"C_t + \kappa \nabla f(C_t) = \kappa (\psi_{t - 1} + B_{t - 1})",
 )

@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx.display.formulas import Formula
+from seraph_cvx.display.symbols import prose
 from seraph_cvx.plots.style import GRAY as GRAY
 from seraph_cvx.plots.style import PALETTE, enlarge_text, new_figure
 
@@ -38,9 +39,11 @@ def formulas(*shown: Formula) -> mo.Html:
     for each in shown:
         latex = escape(each.latex.replace("\n", "$$ $$"), quote=True)
         math = each.mathml.replace("<math ", '<math style="padding:.4rem 0" ')
+        has_sets = "pairs" in each.where  # then S, D and U are those of the paper, F and L too
+        where = f"<small>{prose(each.where, has_sets)}</small>" if each.where else ""
         cards.append(
             f'<div class="formula" data-latex="$${latex}$$" style="{CARD}" tabindex="0"><b>'
-            f"{escape(each.title)}</b>{_in_python(each.name)}{math}</div>"
+            f"{escape(each.title)}</b>{_in_python(each.name)}{math}{where}</div>"
         )
     return mo.Html("".join(cards))
 

@@ -163,7 +163,8 @@ ROUNDING = Formula(
     "",
     r"|\operatorname{rounded} - \operatorname{exact}| \leq 2^{-53} |\operatorname{exact}| , \quad"
     r" \gamma_h = \frac{h}{2^{53} - h}",
-    "for each +, -, times or divided by; gamma_h bounds the relative error after h roundings",
+    "for each +, -, times or divided by, without underflow; a sum of products with h roundings in "
+    "each is off by at most gamma_h times the sum of their absolute values",
 )
 
 # Ways to solve an M-step

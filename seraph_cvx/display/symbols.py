@@ -11,7 +11,7 @@ from html import escape
 
 from .mathml import LETTERS, SCRIPTS
 
-GREEK = {name: sign for name, sign in LETTERS.items() if "α" <= sign <= "ω"}
+GREEK = {n: sign for n, sign in LETTERS.items() if "Α" <= sign <= "ω" or n == "ell"}
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _SIGNS = (

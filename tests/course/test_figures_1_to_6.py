@@ -9,7 +9,7 @@ from course import moving_figures
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 LABELS = {
-    "chapter1": {"Mixture θ:", "Angle of B in the plane of its eigenvalues:", "Step length:"},
+    "chapter1": {"Position θ:", "Angle of B in the plane of its eigenvalues:", "Step length:"},
     "chapter2": {
         "Multiple θ of the identity:",
         "Half width w of the chord:",
@@ -18,12 +18,12 @@ LABELS = {
     "chapter3": {
         "Slope p:",
         "Multiple θ of the optimal metric:",
-        "λ, as a share of the weight at which A = 0:",
+        "λ, as a share of the least one with A = 0:",
     },
     "chapter4": {
         "Step:",
         "From the anchor 1 (τ = 0) to p (τ = 1):",
-        "The least eigenvalue is 10⁻ᵏ, k =",
+        "Digits of the least eigenvalue, as constructed:",
     },
     "chapter5": {
         "Steps:",
@@ -66,7 +66,7 @@ def test_every_picture_has_a_test_here(chapter):
 
 
 def test_mixtures_of_metrics_are_metrics_and_the_least_eigenvalue_is_concave():
-    for theta, (_, lowest) in moving_figures("chapter1")["Mixture θ:"]:
+    for theta, (_, lowest) in moving_figures("chapter1")["Position θ:"]:
         _, (thetas, eigenvalues), (at, here) = lines(lowest)
         assert at == theta
         assert here == pytest.approx(np.interp(theta, thetas, eigenvalues), abs=1e-3)
@@ -167,7 +167,7 @@ def test_the_optimum_lies_between_the_bounds_at_every_multiple():
 
 
 def test_no_direction_is_used_and_slack_at_once():
-    label = "λ, as a share of the weight at which A = 0:"
+    label = "λ, as a share of the least one with A = 0:"
     ranks = []
     for share, (metric, slack) in moving_figures("chapter3")[label]:
         (A, _), (M, _) = bars(metric), bars(slack)
@@ -208,7 +208,8 @@ def test_beyond_the_feasible_step_nothing_is_proved():
 
 
 def test_green_eigenvalues_are_proved_and_the_smallest_are_not():
-    for exponent, (figure,) in moving_figures("chapter4")["The least eigenvalue is 10⁻ᵏ, k ="]:
+    label = "Digits of the least eigenvalue, as constructed:"
+    for exponent, (figure,) in moving_figures("chapter4")[label]:
         points = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1][:-1]
         green = {
             int(point.get_xdata()[0]): point.get_color() == GREEN for point in map(_low, points)
