@@ -141,31 +141,36 @@ def shown_formulas(chapter):
 # The pages -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The whole course as pages, and what the export said."""
-    folder = tmp_path_factory.mktemp("pages")
+@pytest.mark.slow
+def test_the_course_as_pages(tmp_path):
+    """One export and one browser for all that is asked of them."""
+    command = [sys.executable, "-W", "error", FOLDER / "export.py", "--positions", "2"]
     done = subprocess.run(
-        [sys.executable, "-W", "error", FOLDER / "export.py", "--positions", "2", "--out", folder],
-        cwd=folder, capture_output=True, text=True, timeout=900, check=False,
+        [*command, "--out", tmp_path],
+        cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    return folder, done.stdout
-
-
-@pytest.mark.slow
-def test_chapters_run_headless_within_a_minute_and_become_notebooks(pages):
-    folder, said = pages
-    ran = re.findall(r"^(chapter\d+) ran in ([\d.]+) s$", said, re.M)
+    ran = re.findall(r"^(chapter\d+) ran in ([\d.]+) s$", done.stdout, re.M)
     assert [name for name, _ in ran] == [path.stem for path in CHAPTERS]
     assert [name for name, seconds in ran if float(seconds) >= 60] == []
     for path in CHAPTERS:
-        check_notebook(folder / f"{path.stem}.ipynb")
+        check_notebook(tmp_path / f"{path.stem}.ipynb")
+    check_links(tmp_path)
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context(offline=True)
+        for page in sorted(tmp_path.glob("*.html")):
+            look_at(context, page)
+        for scheme in ("light", "dark"):
+            look_for_barriers(browser, scheme, tmp_path)
+        browser.close()
 
 
-@pytest.mark.slow
-def test_links_lead_to_pages_and_places_that_are_there(pages):
-    folder, _ = pages
+def check_links(folder):
+    """They lead to pages and places that are there, and all pages can be reached from the start."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html")}
     links = {}
     for name, text in texts.items():
@@ -187,46 +192,19 @@ def test_links_lead_to_pages_and_places_that_are_there(pages):
     assert reached == set(texts)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.mark.slow
-def test_pages_work_offline_on_a_phone_and_on_a_screen(pages, browser):
-    folder, _ = pages
-    context = browser.new_context(offline=True)
-    for page in sorted(folder.glob("*.html")):
-        look_at(context, page)
-    context.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_have_no_serious_barrier(pages, browser, scheme):
-    """By axe-core, as a screen reader and a keyboard need them."""
+def look_for_barriers(browser, scheme, folder):
+    """By axe-core, as a screen reader and a keyboard need pages; the API's is the guide's, long."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    folder, _ = pages
-    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
-    page = context.new_page()
+    page = browser.new_context(color_scheme=scheme, bypass_csp=True).new_page()
     for path in sorted(folder.glob("*.html")):
-        if path.name in ("guide-api.html",):  # the same page as the others of the guide, but long
-            continue
-        page.goto(path.as_uri())
-        found = axe.run(page).response["violations"]
-        serious = {
-            f"{each['id']}: {each['nodes'][0]['html'][:100]}"
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        }
-        assert serious == set(), path.name
-    context.close()
+        if path.name != "guide-api.html":
+            page.goto(path.as_uri())
+            serious = {
+                f"{each['id']}: {each['nodes'][0]['html'][:100]}"
+                for each in axe.run(page).response["violations"]
+                if each["impact"] in ("serious", "critical")
+            }
+            assert serious == set(), path.name
 
 
 def check_notebook(path):
