@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
-REPAIR = "Digits asked of SCS:"
+REPAIR = "Steps of SCS:"
 DIGITS = "Problem number:"
 FAILURES = "Failure number:"
 live = import_module("live")
@@ -94,7 +94,7 @@ def test_these_are_all_the_pictures():
 
 
 def test_repaired_multipliers_are_feasible_and_never_prove_too_much():
-    for digits, (plane, errors) in moving_figures("chapter10")[REPAIR]:
+    for steps, (plane, errors) in moving_figures("chapter10")[REPAIR]:
         edge, way, point, kept = plane.axes[0].lines
         assert np.allclose(edge.get_ydata(), 1 - 2 * np.asarray(edge.get_xdata()) ** 2)
         (x, y), (a, b) = ((float(d[0]) for d in line.get_data()) for line in (point, kept))
@@ -104,13 +104,13 @@ def test_repaired_multipliers_are_feasible_and_never_prove_too_much():
         assert min(1 + y, 1 - y - 2 * x**2) >= -1e-15 if is_feasible else 1 - y - 2 * x**2 <= 1e-15
         assert (abs(x - a) + abs(y - b) == 0) == is_feasible
         said, proved, *discs, here = errors.axes[0].lines
-        at = list(said.get_xdata()).index(digits)
+        at = list(said.get_xdata()).index(steps)
         assert here.get_ydata()[0] == proved.get_ydata()[at]
         assert np.isclose(1.5 - 2 * a - b, proved.get_ydata()[at], atol=1e-14)
         assert np.isclose(abs(1.5 - 2 * x - y), said.get_ydata()[at], atol=1e-14)
         orange = {float(disc.get_xdata()[0]) for disc in discs}
         if abs(2 * x + y - 1.5) > 1e-14:
-            assert (digits in orange) == (2 * x + y > 1.5)
+            assert (steps in orange) == (2 * x + y > 1.5)
         assert np.all(proved.get_ydata() >= 1e-16)
     assert min(proved.get_ydata()) < 1e-6
 

@@ -233,13 +233,13 @@ ATTRIBUTES: dict[str, Callable[[Ball], Ball]] = {
 
 # Atoms whose entries are sums of entries of their arguments, with coefficients 1 (or -1).
 SUMS = {
-    *("AddExpression", "NegExpression", "Sum", "cumsum", "trace", "index", "special_index", "vec"),
+    *("AddExpression", "NegExpression", "Sum", "cumsum", "Trace", "index", "special_index"),
     *("reshape", "Hstack", "Vstack", "Concatenate", "transpose", "diag_vec", "diag_mat"),
     *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
 }
 
 # Atoms that are linear in each of two arguments.
-PRODUCTS = {"MulExpression", "multiply", "kron", "conv", "convolve", "outer"}
+PRODUCTS = {"MulExpression", "multiply", "kron", "conv", "convolve"}
 
 # Functions that increase with every entry: computed at both ends.
 INCREASING = {

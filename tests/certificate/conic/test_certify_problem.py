@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import pkgutil
 from fractions import Fraction
+from importlib import import_module
 
 import cvxpy as cp
 import numpy as np
 import pytest
 import scipy
 
-from seraph_cvx.certificate.conic import certify, certify_problem
+from seraph_cvx.certificate.conic import certify, certify_problem, point
 from seraph_cvx.certificate.conic.arithmetic import AccurateMatrix, Pair, dot
 from seraph_cvx.certificate.conic.cones import ConeProduct
 from seraph_cvx.certificate.conic.gram import smallest_eigenvalue
@@ -481,3 +484,17 @@ def test_a_perspective_next_to_a_psd_cone_is_certified_and_a_nested_one_refused(
 def test_many_redundant_equations_take_no_memory_of_their_square():
     rows = scipy.sparse.csc_array(np.ones((3, 50_000)))
     assert smallest_eigenvalue(rows) == 0.0
+
+
+def test_every_atom_that_is_enclosed_is_called_as_cvxpy_calls_it():
+    """A trace was not enclosed: the class of that atom has a capital letter."""
+    atoms = set()
+    for module in pkgutil.walk_packages(cp.atoms.__path__, "cvxpy.atoms."):
+        found = vars(import_module(module.name))
+        atoms |= {name for name, value in found.items() if inspect.isclass(value)}
+    assert point.SUMS | point.PRODUCTS | point.INCREASING | set(point.RULES) <= atoms
+    A = cp.Variable((2, 2), PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.trace(A)), [A[0, 1] == 1])
+    problem.solve(solver="CLARABEL")
+    low, high = point.judge_point(problem).objective
+    assert low <= problem.value <= high

@@ -1,0 +1,507 @@
+"""10 Certificates for any problem"""
+
+import marimo
+
+app = marimo.App(app_title="10 Certificates for any problem")
+
+with app.setup:
+    import warnings
+    from fractions import Fraction
+
+    import cvxpy as cp
+    import marimo as mo
+    import numpy as np
+    from formulas_7 import CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP
+    from formulas_10 import CLAIM, ERROR, SHRUNK, SMALLEST_TRACE, TRACE_BOUND, TRACE_SQUARES
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
+    from live import (
+        EXAMPLES,
+        GALLERY,
+        WELL_POSED,
+        Drag,
+        ask_all,
+        draw_digits,
+        draw_violation,
+        enclosure,
+        installed,
+        live_answer,
+        when_live,
+    )
+
+    from seraph_cvx import certify_problem
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    # 10 Certificates for any problem
+
+    **Goal.** You can say of any convex problem in CVXPY what a solver claims, what is proved, and
+    why the two differ; and you know the kinds of problems for which no proof closes the gap.
+
+    **Time.** 25 minutes. **You need** the cone program of chapter 7, the cones of chapter 8, and
+    the rounding of chapter 4.
+
+    ## 10.1 One certificate for all
+
+    Chapter 4 proved how good a metric is. Its proof knew the M-step well: two anchors, one
+    matrix. CVXPY turns **every** convex problem into one form (chapter 8), so one certificate
+    for that form serves them all.
+
+    {formulas(CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
+
+    The last line is the whole certificate. Read it as two separate statements:
+
+    1. Any feasible *z*, whoever found it, proves that the optimum is **at most**
+       *g*<sup>⊤</sup>*z*.
+    2. Any feasible ζ, whoever found it, proves that the optimum is **at least** −⟨*d*, ζ⟩.
+
+    A solver's answer is a good place to look for such points. It is never evidence by itself.
+
+    ## 10.2 Drag a dual point
+
+    A problem small enough to hold in your hand: of all metrics of three features with these three
+    entries, which has the smallest trace?
+
+    {formulas(SMALLEST_TRACE)}
+
+    The metric in which every entry is 1/2 is PSD and meets both equations. So the optimum is **at
+    most** 3/2. Two multipliers, ζ₁ and ζ₂, one for each equation, prove how low it can be:
+
+    {formulas(TRACE_BOUND)}
+
+    *T*₁ has ones in the places (1, 2), (2, 1), (2, 3) and (3, 2), so that
+    ⟨*T*₁, *A*⟩ = 2(*A*₁₂ + *A*₂₃) = 2, and *T*₂ has ones in (1, 3) and (3, 1), so that
+    ⟨*T*₂, *A*⟩ = 1. If the slack *M*(ζ) is PSD, then ⟨*M*(ζ), *A*⟩ ≥ 0 (chapter 1), and
+    2ζ₁ + ζ₂ is a lower bound. When is it PSD?
+
+    ### The slack as a sum of squares
+
+    Multiply this out:
+
+    {formulas(TRACE_SQUARES)}
+
+    1. *If* both fractions are ≥ 0, this is a sum of squares, so *M*(ζ) is PSD.
+    2. *Only if:* *v* = (1, 0, −1) leaves 2(1 + ζ₂) of it, and *v* = (1, 2ζ₁, 1) leaves
+       2(1 − ζ₂ − 2ζ₁²). If one of them is negative, that *v* **refutes** that *M*(ζ) is PSD.
+
+    So the feasible set is what lies between a line and a parabola: a slice of the PSD cone.
+
+    ### Your point
+
+    Drag the point, or use the arrow keys or the two sliders. The dashed line joins all points with
+    the same bound; the dotted one is where it is 3/2.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    Drag()
+
+
+@app.cell
+def _():
+    def judge(zeta_1, zeta_2):
+        """The bound that a pair of multipliers proves, or None and a v with v'Mv < 0."""
+        flat, bent = 1 + zeta_2, 1 - zeta_2 - 2 * zeta_1**2
+        if min(flat, bent) >= 0:
+            return 2 * zeta_1 + zeta_2, None
+        return None, (1, 0, -1) if flat < bent else (1, 2 * zeta_1, 1)
+
+    def slack(zeta_1, zeta_2):
+        return [[1, -zeta_1, -zeta_2], [-zeta_1, 1, -zeta_1], [-zeta_2, -zeta_1, 1]]
+
+    def quadratic(v, M):
+        return sum(v[i] * M[i][j] * v[j] for i in range(3) for j in range(3))
+
+    grid = [Fraction(k, 16) for k in range(-24, 25)]
+    judged = {(first, second): judge(first, second) for first in grid for second in grid}
+    for zeta, (_, v) in judged.items():
+        if v is None:
+            assert np.linalg.eigvalsh(np.array(slack(*zeta), dtype=float))[0] > -1e-12
+        else:
+            assert quadratic(v, slack(*zeta)) < 0
+    best = max(bound for bound, v in judged.values() if v is None)
+    assert best == Fraction(3, 2)  # at (1/2, 1/2): nothing is left open
+    return (judge,)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ### Why you may believe the page
+
+    Your point is rounded to multiples of 1/64. All that is
+    computed from it are sums and products of whole numbers below 2⁵³, which doubles hold exactly.
+    No rounding takes place, so the answer is a proof and not a measurement. The orange line is the
+    proof that a point is **not** feasible: with that *v*, *v*<sup>⊤</sup>*M*(ζ)*v* ≥ 0 is a linear
+    inequality in ζ; all feasible points meet it and yours does not. A cone is the set of
+    all such inequalities.
+
+    ## 10.3 From a solver's multipliers to a proof
+
+    You reached 3/2 because (1/2, 1/2) happens to be a multiple of 1/64. A solver returns doubles
+    near the boundary, and **near** is on both sides. Where *M*(ζ) has a negative eigenvalue, be it
+    −10⁻⁹, the number 2ζ₁ + ζ₂ proves nothing and may well be too high. So repair ζ first, as in
+    chapter 4. Here ζ = 0 is an anchor, since *M*(0) = *I*:
+
+    {formulas(SHRUNK)}
+
+    Take the largest τ ≤ 1 for which *M*(τζ) is PSD. Below, SCS is stopped after more and more
+    steps, and everything after it is exact, in fractions.
+    """)
+
+
+@app.cell
+def _(judge):
+    A = cp.Variable((3, 3), PSD=True)
+    smallest_trace = cp.Problem(cp.Minimize(cp.trace(A)), [A[0, 1] + A[1, 2] == 1, A[0, 2] == 0.5])
+
+    def multipliers(steps):
+        """What SCS takes for the best ζ after so many steps: exactly what its doubles are."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it says itself that this is not yet accurate
+            smallest_trace.solve(
+                solver="SCS", max_iters=steps, eps=1e-12, acceleration_lookback=0, warm_start=False
+            )
+        prices = [float(equation.dual_value) for equation in smallest_trace.constraints]
+        return [-Fraction(price) / 2 for price in prices]
+
+    def repaired(zeta):
+        """Nearly the largest τ ≤ 1 for which τζ is feasible, by halving an interval."""
+        if judge(*zeta)[1] is None:
+            return Fraction(1)
+        low, high = Fraction(0), Fraction(1)
+        for _ in range(60):
+            tau = (low + high) / 2
+            low, high = (
+                (tau, high) if judge(tau * zeta[0], tau * zeta[1])[1] is None else (low, tau)
+            )
+        return low
+
+    stops = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40]
+    found = {steps: multipliers(steps) for steps in stops}
+    claimed = {steps: 2 * zeta[0] + zeta[1] for steps, zeta in found.items()}
+    taus = {steps: repaired(zeta) for steps, zeta in found.items()}
+    bounds = {steps: taus[steps] * claimed[steps] for steps in stops}
+    assert all(bound <= Fraction(3, 2) for bound in bounds.values())  # exactly
+    too_high = [steps for steps in stops if claimed[steps] > Fraction(3, 2)]
+    assert all(Fraction(3, 2) - bounds[k] < claimed[k] - Fraction(3, 2) for k in too_high)
+    return bounds, claimed, found, stops, taus, too_high
+
+
+@app.cell(hide_code=True)
+def _(stops):
+    scs_steps = mo.ui.slider(steps=stops, value=9)
+    return (scs_steps,)
+
+
+@app.cell(hide_code=True)
+def _(bounds, claimed, found, scs_steps, stops, taus):
+    def _draw(steps):
+        steps = int(steps)
+        x, y = (float(part) for part in found[steps])
+        tau = float(taus[steps])
+        plane, left = panel("From ζ toward the anchor 0", "ζ₁", "ζ₂")
+        edge = np.linspace(-1, 1, 81)
+        left.fill_between(edge, -1, 1 - 2 * edge**2, color=BLUE, alpha=0.2, linewidth=0)
+        left.plot(edge, 1 - 2 * edge**2, color=BLUE)
+        left.plot([0, tau * x], [0, tau * y], color=GREEN)
+        left.plot(x, y, "o", color=GREEN if taus[steps] == 1 else ORANGE, markersize=10)
+        left.plot(tau * x, tau * y, "o", color="black", markersize=10, fillstyle="none")
+        left.set(xlim=(-1.1, 1.1), ylim=(-1.2, 1.2))
+        word = "feasible" if taus[steps] == 1 else f"1 − τ = {float(1 - taus[steps]):.0e}"
+        errors, right = panel(f"After {steps} steps: {word}", "step of SCS", "off by")
+        as_said = [abs(float(claimed[k] - Fraction(3, 2))) for k in stops]
+        proved = [float(Fraction(3, 2) - bounds[k]) for k in stops]
+        right.semilogy(stops, np.maximum(as_said, 1e-16), color=GRAY, label="2ζ₁ + ζ₂, as said")
+        right.semilogy(stops, np.maximum(proved, 1e-16), color=GREEN, label="proved bound")
+        for k, off in zip(stops, as_said, strict=True):
+            if claimed[k] > Fraction(3, 2):
+                right.plot(k, max(off, 1e-16), "o", color=ORANGE, markersize=8)
+        at = stops.index(steps)
+        right.plot(
+            steps, max(proved[at], 1e-16), "o", color="black", fillstyle="none", markersize=12
+        )
+        right.legend(fontsize=11)
+        return plane, errors
+
+    Moving("Steps of SCS:", scs_steps, _draw)
+
+
+@app.cell(hide_code=True)
+def _(stops, too_high):
+    mo.md(f"""
+    An orange disk is a number that SCS would have you take for a lower bound, and that is **above
+    the optimum**: here in {len(too_high)} of {len(stops)} cases. The repaired bound is never above.
+    In these cases it is even much closer, since ζ is nearly a multiple of the best one.
+
+    ### Any cone program
+
+    For a general cone program *T*<sup>⊤</sup>ζ + *g* = 0 is a system of equations that no solver
+    meets exactly, and there is no anchor for everybody. `certify_problem` does this instead:
+
+    1. It corrects ζ, so that the equations hold almost exactly, and moves it inward.
+    2. It proves that each block of ζ lies inside its cone, with a ball around it.
+    3. It proves that the equations have an exact solution within these balls. That takes one
+       Cholesky factorization of *T*<sup>⊤</sup>*T* in suitable coordinates, verified as in
+       section 4.4.
+    4. The bound is that of the worst point in the balls, rounded down.
+
+    Nobody ever sees the exact solution, but it exists, and that is all weak duality needs. The
+    same is done for *z*. If the answer of the solver does not suffice, the problem is solved again.
+
+    ## 10.4 Proved, refuted, not yet
+
+    What does a solver claim? "Optimal" and a value ξ, and a point at which the constraints hold.
+    Let us take it at its word, to *i* digits:
+
+    {formulas(CLAIM)}
+
+    and no constraint may be violated by more than 10<sup>−*i*</sup>, in its own units. Call the
+    larger one of the two, relative error and violation, the **error** of the answer. The
+    optimum has a proved enclosure, and the point is judged in intervals (`certificate.point`). So
+    the error is enclosed as well:
+
+    {formulas(ERROR)}
+
+    - **Proved:** χ₂ is at most 10<sup>−*i*</sup>. The claim follows from the proof.
+    - **Refuted:** χ₁ is more than 10<sup>−*i*</sup>. The claim contradicts the proof.
+    - **Not yet:** neither. This says something about the proof, and nothing about the solver.
+
+    "Infeasible" and "unbounded" are claims too. A ζ in the dual cone with *T*<sup>⊤</sup>ζ = 0 and
+    ⟨*d*, ζ⟩ < 0 proves the first: at a feasible *z* the number ⟨ζ, *d* − *Tz*⟩ would be ≥ 0, and it
+    is ⟨*d*, ζ⟩. A feasible point and a ray along which *g*<sup>⊤</sup>*z* falls forever prove the
+    second.
+
+    ### Your turn
+
+    Choose a problem, change it, or type your own. The code must define `problem`;
+    `cp` and `np` are there. The picture shows the constraint that the solver's point violates
+    most, cut along a plane: what is shaded is permitted.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    chosen = mo.ui.dropdown(list(EXAMPLES), value="The smallest trace", label="Problem")
+    solver = mo.ui.dropdown(installed(), value="SCS", label="Solver")
+    wanted = mo.ui.dropdown([str(i) for i in range(2, 11)], value="6", label="Digits")
+    when_live(mo.hstack([chosen, solver, wanted], justify="start", wrap=True))
+    return chosen, solver, wanted
+
+
+@app.cell(hide_code=True)
+def _(chosen):
+    # Without `debounce`: with it, marimo can send the text of the last example for this one.
+    typed = mo.ui.code_editor(EXAMPLES[chosen.value], label="Your problem")
+    when_live(typed)
+    return (typed,)
+
+
+@app.cell(hide_code=True)
+def _(solver, typed, wanted):
+    live_answer(typed.value, solver.value, int(wanted.value))
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## 10.5 Digits claimed, digits proved
+
+    Four problems with which nothing is wrong. On the left each solver answers with its default
+    tolerances. Green are the digits that are proved, orange those that are refuted, gray is
+    open; the black mark is what "optimal" stands for. On the right SCS and Clarabel are asked for
+    2, 4, 6 and 8 digits. A point below the diagonal claims more than can be proved.
+    """)
+
+
+@app.cell
+def _():
+    tolerances = {
+        "SCS": lambda eps: {"eps": eps},
+        "CLARABEL": lambda eps: dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), eps),
+    }
+    levels = [2, 4, 6, 8]
+    entrants = [(name, {}) for name in installed()]
+    entrants += [(name, of(10.0**-i)) for name, of in tolerances.items() for i in levels]
+    races = [ask_all(example.code, entrants) for example in WELL_POSED]
+    for _example, _answers in zip(WELL_POSED, races, strict=True):
+        _lower, _upper = _answers[0].lower, _answers[0].upper
+        assert _upper - _lower <= 1e-6 * max(1, abs(_upper))
+        assert _example.truth is None or _lower <= _example.truth <= _upper
+        assert all(answer.error[0] <= answer.error[1] for answer in _answers)
+    return levels, races, tolerances
+
+
+@app.cell(hide_code=True)
+def _():
+    problem_number = mo.ui.slider(steps=[1, 2, 3, 4], value=4)
+    return (problem_number,)
+
+
+@app.cell(hide_code=True)
+def _(levels, problem_number, races, tolerances):
+    _n = len(installed())
+
+    def _draw(number):
+        answers = races[int(number) - 1]
+        name = WELL_POSED[int(number) - 1].name
+        figure, ax = panel("Asked for more digits", "digits claimed", "digits proved")
+        ax.plot([0, 9], [0, 9], color="black", linewidth=1)
+        for k, (solver_name, color) in enumerate(zip(tolerances, (ORANGE, BLUE), strict=True)):
+            rows = answers[_n + 4 * k : _n + 4 * k + 4]
+            ax.plot(levels, [row.digits[0] for row in rows], "o-", color=color, label=solver_name)
+        ax.set(xlim=(0, 9), ylim=(0, 13))
+        ax.legend(loc="upper left")
+        return draw_digits(name, answers[:_n]), figure
+
+    Moving("Problem number:", problem_number, _draw)
+
+
+@app.cell(hide_code=True)
+def _(levels, races, tolerances):
+    _asked = [answer for answers in races for answer in answers[-2 * len(levels) :]]
+    _levels = [i for _ in races for _ in tolerances for i in levels]
+    _widths = [(a[0].upper - a[0].lower) / max(1, abs(a[0].upper)) for a in races]
+    _words = [answer.verdict(i) for answer, i in zip(_asked, _levels, strict=True)]
+    mo.md(f"""
+    Of {len(_words)} claims on the right, {_words.count("proved")} are proved,
+    {_words.count("refuted")} are refuted and {_words.count("not yet")} are open. A refuted claim is
+    no fraud. A solver tests residuals, in its own scaling and relative to norms of its own
+    choice; how many digits of the *value* that is worth, it does not know. And the proof has its
+    limits too: the relative gaps of these four enclosures are from {min(_widths):.0e} to
+    {max(_widths):.0e}.
+
+    ## 10.6 A gallery of failures
+
+    Now problems with which something **is** wrong. Each is convex, passes CVXPY's rules, and fits
+    in four lines.
+    """)
+
+
+@app.cell
+def _():
+    gallery = [ask_all(example.code, [(name, {}) for name in installed()]) for example in GALLERY]
+    for _example, _answers in zip(GALLERY, gallery, strict=True):
+        assert _answers[0].lower <= _example.truth <= _answers[0].upper  # on paper we know it
+    settled = {answers[0].infeasible or answers[0].unbounded for answers in gallery[:5]}
+    assert settled == {False}
+    assert [answers[0].infeasible for answers in gallery[5:7]] == [True, False]  # weakly: no ray
+    assert [answers[0].unbounded for answers in gallery[7:]] == [True, False]  # slowly: none
+    return (gallery,)
+
+
+@app.cell(hide_code=True)
+def _():
+    failure = mo.ui.slider(steps=list(range(1, len(GALLERY) + 1)), value=1)
+    return (failure,)
+
+
+@app.cell(hide_code=True)
+def _(failure, gallery):
+    def _draw(number):
+        answers = gallery[int(number) - 1]
+        example = GALLERY[int(number) - 1]
+        figures = [draw_digits(example.name, answers)]
+        drawn = [answer for answer in answers if answer.claims_a_value]
+        worst = max(drawn, key=lambda answer: answer.violation[0], default=None)
+        cone = None if worst is None else draw_violation(worst)
+        return figures if cone is None else [*figures, cone]
+
+    Moving("Failure number:", failure, _draw)
+
+
+@app.cell(hide_code=True)
+def _(gallery):
+    def _card(number, example, answers):
+        said = "\n".join(f"- {answer.solver}: {_said(answer)}" for answer in answers)
+        return (
+            f"### {number} {example.name}\n\n{example.why}\n\n```python\n{example.code}\n```\n\n"
+            f"{said}\n- **Proved:** {enclosure(answers[0])}.\n"
+        )
+
+    def _said(answer):
+        if not answer.claims_a_value:
+            return f"{answer.status}" + ("" if answer.is_silent else f", **{answer.verdict(6)}**")
+        status = answer.status.replace("_", " ")
+        return f"{status}, {answer.value:.6g}; to 6 digits **{answer.verdict(6)}**"
+
+    mo.md(
+        "The left picture is that of section 10.5; the right one shows the worst violation of any "
+        "solver, where a constraint is proved to be violated at all.\n\n"
+        + "\n".join(
+            _card(k, example, answers)
+            for k, (example, answers) in enumerate(zip(GALLERY, gallery, strict=True), start=1)
+        )
+    )
+
+
+@app.cell
+def _():
+    names = {"cp": cp, "np": np}
+    exec(EXAMPLES["Positive gap"], names)
+    relaxed = certify_problem(names["problem"], tolerance=1e-4)
+    assert relaxed.upper < 0.5  # and not near 1, the optimal value without the tolerance
+    return (relaxed,)
+
+
+@app.cell(hide_code=True)
+def _(relaxed):
+    _upper = f"{relaxed.upper:.2g}".replace("-", "−")
+    mo.md(f"""
+    What the failures have in common: an arbitrarily small change of the data changes the answer by
+    a lot, or from finite to infinite. Take the positive gap. Without any tolerance the optimal
+    value is 1. Certify instead the problem in which each constraint may be off by 10⁻⁴,
+    with `certify_problem(problem, tolerance=1e-4)`, and the optimal value is at most
+    **{_upper}**. Both are theorems, about two problems; a solver with tolerances cannot know which
+    of them you meant.
+
+    ## 10.7 What is proved, and about what
+
+    - The claim is about CVXPY's conic program, **with its doubles as they are**. That 0.1 is not
+      a double, and that CVXPY added two constants before, is outside of it.
+    - The lower and the upper bound hold for the optimal value, not for the solver's point. The
+      point has a report of its own: an interval for each violation.
+    - "Not yet" may mean: no interior on either side near the optimum; an optimum that is not
+      attained, so that the proof stops short; numbers of very different size.
+    - What cannot be certified is refused by name: integer variables, problems that are not DCP,
+      atoms that CVXPY approximates.
+    - `certificate.to_json()` writes the proof to a file, and `seraph-cvx certify proof.json` checks
+      it again with code of its own.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Questions
+
+    /// details | 1. A dual point is refuted by a *v*. Does that refute the bound it claimed?
+    No. The number 2ζ₁ + ζ₂ may still be below the optimum, and another point may prove it. What
+    is refuted is this proof. A bound is refuted by a feasible *z* with a smaller value.
+    ///
+
+    /// details | 2. Why can a weakly infeasible problem have a lower bound of a billion?
+    Because every number is a lower bound on the optimum of an infeasible problem, which is ∞. Each
+    dual point proves some number, and they prove larger and larger ones; but to prove ∞
+    one needs a ray, and this problem has none.
+    ///
+
+    /// details | 3. The interval is [0, 1], and SCS says 0.3. Proved, refuted or not yet?
+    Not yet, for more than zero digits: all of [0, 1] is possible, so the error may be anything
+    from 0 to 0.7. If you *know* that the dual has the value 0 and the primal 1, no
+    multipliers will ever decide it, and you have to change the problem.
+    ///
+
+    ## Exercise
+
+    [Problem set 10](../exercises/set_10_certificates.py): by hand, multipliers that prove the
+    optimum of a linear program in exact fractions; in CVXPY, a problem of your own, certified to
+    10⁻⁶; and you break something: an answer that looks better than the best one, until you read
+    its certificate. `seraph-cvx check-exercise set10 FILE` says what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()
