@@ -91,7 +91,9 @@ def _():
     has the mixture of its two values, which is at least the mixture of the two values of *D*. We
     used nothing about *g*. The dual function is concave even where *g* is not convex.
 
-    **An example.** One number *z*, the cost (*z* − 2)², the constraint 1 − *z* ≥ 0. The best
+    ### One number
+
+    One number *z*, the cost (*z* − 2)², the constraint 1 − *z* ≥ 0. The best
     feasible point is *z* = 1, with *g*<sup>∗</sup> = 1.
 
     {formulas(ONE_NUMBER)}
@@ -170,7 +172,9 @@ def _():
     For the gap, substitute −*T*<sup>⊤</sup>ζ for *g*. It is 0 if and only if ζ and *d* − *Tz* are
     orthogonal: **complementary slackness**, as in chapter 3.
 
-    **An example.** Minimize *z*₁ + *z*₂ so that this matrix is PSD:
+    ### Two numbers
+
+    Minimize *z*₁ + *z*₂ so that this matrix is PSD:
 
     ```text
     z₁   1
@@ -319,7 +323,9 @@ def _():
 
     Three semidefinite programs, each small enough for a blackboard.
 
-    **(a) A gap.** Minimize *z*₁ so that this matrix is PSD:
+    ### (a) A gap
+
+    Minimize *z*₁ so that this matrix is PSD:
 
     ```text
     z₁       0            0
@@ -338,7 +344,9 @@ def _():
     The dual is to maximize −ζ₂₃ with ζ₁₁ = 1 + ζ₂₃, ζ₃₃ = 0 and ζ PSD. Again the 0 on the diagonal
     forces ζ₂₃ = 0. So **the dual optimum is 0**: both have an optimum, and the gap is 1.
 
-    **(b) An optimum that nobody attains.** Minimize *z*₁ so that the matrix on the left is PSD:
+    ### (b) An optimum that nobody attains
+
+    Minimize *z*₁ so that the matrix on the left is PSD:
 
     ```text
     (b)  z₁   1        (c)  z   1

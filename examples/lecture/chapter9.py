@@ -187,7 +187,9 @@ def _():
 
     Read it as a bargain: either *A* is as good as *C*, or the step came closer to *C*.
 
-    **Proof.** Three inequalities, one line each:
+    ### Why
+
+    Three inequalities, one line each:
 
     {formulas(STEP_PROOF)}
 
@@ -310,7 +312,9 @@ def _(errors, gradient_bound, last):
 
     {formulas(POTENTIAL)}
 
-    **Proof that χₜ₊₁ ≤ χₜ.** Write ω for ωₜ₊₁ and *Y* for *Y*ₜ₊₁.
+    ### Why it never rises
+
+    Write ω for ωₜ₊₁ and *Y* for *Y*ₜ₊₁.
 
     1. *Compare with a mixture.* ω ≥ 1, so the following *B* is a mixture of two metrics, hence a
        metric (section 1.2), and *f* is convex:
@@ -513,6 +517,8 @@ def _():
        definition of *C*ₜ with the first line put in:
 
     {formulas(ADMM_INSERTED)}
+
+    ### The proof, from the signs to the limit
 
     5. The first inner product becomes ⟨*B*ₜ − *B*<sup>∗</sup> + ψₜ₋₁ − ψₜ, ψₜ − ψ<sup>∗</sup> +
        *B*ₜ₋₁ − *B*ₜ⟩ ≥ 0. Multiply out into four. One is the second inner product, one is the

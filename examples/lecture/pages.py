@@ -54,6 +54,8 @@ body { max-width: none; margin: 0; padding: 0; }
   padding: 1.2rem 1.2rem 2.5rem; position: relative; border-bottom: 1px solid var(--line); }
 .slide h1 { font-size: 1.6em; } .slide h2, .slide h3 { font-size: 1.3em; margin: 0 0 .4em; }
 .slide table { font-size: .95em; } .slide .moving { margin: 0; }
+.slide .formula small { display: none; } .slide .formula math { margin: .2rem 0; }
+.slide .paragraph { margin: .4em 0; }
 .number { position: absolute; right: 1.2rem; bottom: .8rem; color: var(--soft); font-size: 1rem; }
 @media (min-width: 900px) { .slide { min-height: 100vh; max-width: 92vw; }
   .slide math { font-size: 1.1em; }
@@ -121,12 +123,8 @@ class Site:
         `links` are pairs of a page and of what is written for it.
         """
         items = "".join(f'<li><a href="{page}">{escape(text)}</a></li>' for page, text in links)
-        body = body.replace("<pre>", '<pre tabindex="0">').replace(
-            "<table>", '<div class="wide" tabindex="0"><table>'
-        )
-        body = body.replace("</table>", "</table></div>")
         around = (
-            f'<nav aria-label="Course"><ul>{items}</ul></nav><main>{body}</main>'
+            f'<nav aria-label="Course"><ul>{items}</ul></nav><main>{scrollable(body)}</main>'
             f'<nav aria-label="Course, again"><ul>{items}</ul></nav><script>{SCRIPT}</script>'
         )
         return write_page(title, around, STYLE, POLICY)
@@ -149,6 +147,12 @@ class Site:
         paragraphs = "".join(f"<p>{prose(part)}</p>" for part in more.strip().split("\n\n"))
         heading = f"<h1>{prose(title.rstrip('.'))}</h1>{paragraphs}{above}"
         return self.write(title.rstrip("."), f"{heading}<pre><code>{code}</code></pre>", links)
+
+
+def scrollable(body: str) -> str:
+    """Let code and tables that are too wide scroll by themselves, by keyboard too."""
+    body = body.replace("<pre>", '<pre tabindex="0">').replace("</table>", "</table></div>")
+    return body.replace("<table>", '<div class="wide" tabindex="0"><table>')
 
 
 def plain(html: str) -> str:
@@ -195,9 +199,10 @@ def write_slides(title: str, parts: Sequence[str], end: str) -> str:
         f'<div class="number">{k} / {len(slides)}</div></section>'
         for k, slide in enumerate(slides, start=1)
     ).replace('<details class="code" open>', '<details class="code">')
-    body = body.replace("<pre>", '<pre tabindex="0">')
     script = f"<script>{SCRIPT}{SLIDE_SCRIPT}</script>"
-    return write_page(title, f"<main>{body}</main>{script}", STYLE + SLIDE_STYLE, POLICY)
+    return write_page(
+        title, f"<main>{scrollable(body)}</main>{script}", STYLE + SLIDE_STYLE, POLICY
+    )
 
 
 def split(parts: Sequence[str]) -> list[str]:
