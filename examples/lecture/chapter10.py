@@ -37,7 +37,7 @@ def _():
     # 10 Certificates for any problem
 
     **Goal.** You can say of any convex problem in CVXPY what a solver claims, what is proved, and
-    why the two differ; and you know the kinds of problems for which no proof closes the gap.
+    why the two differ; and you know the kinds of problems for which no multipliers close the gap.
 
     **Time.** 25 minutes. **You need** the cone program of chapter 7, the cones of chapter 8, and
     the rounding of chapter 4.
@@ -45,35 +45,38 @@ def _():
     ## 10.1 One certificate for all
 
     Chapter 4 proved how good a metric is. Its proof knew the M-step well: two anchors, one
-    matrix. CVXPY turns **every** convex problem into one form (chapter 8), so one certificate
-    for that form serves them all.
+    matrix. CVXPY turns **every** problem that passes its rules into one form (chapter 8), so one
+    certificate for that form serves them all.
 
     {formulas(CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
 
-    The last line is the whole certificate. Read it as two separate statements:
+    The optimum is the infimum of *g*<sup>⊤</sup>*z*. Two separate statements enclose it (to
+    maximize, change the sign of *g*, and they change places):
 
     1. Any feasible *z*, whoever found it, proves that the optimum is **at most**
        *g*<sup>⊤</sup>*z*.
-    2. Any feasible ζ, whoever found it, proves that the optimum is **at least** −⟨*d*, ζ⟩.
+    2. Any feasible ζ, whoever found it, proves that the optimum is **at least** −⟨*d*, ζ⟩: that is
+       the last line.
 
     A solver's answer is a good place to look for such points. It is never evidence by itself.
 
     ## 10.2 Drag a dual point
 
-    A problem small enough to hold in your hand: of all metrics of three features with these three
-    entries, which has the smallest trace?
+    A problem small enough to hold in your hand: of all metrics of three features that meet these
+    two equations, which has the smallest trace?
 
     {formulas(SMALLEST_TRACE)}
 
     The metric in which every entry is 1/2 is PSD and meets both equations. So the optimum is **at
-    most** 3/2. Two multipliers, ζ₁ and ζ₂, one for each equation, prove how low it can be:
+    most** 3/2. Two multipliers, ζ₁ and ζ₂, one for each equation, prove how low it can be. (In the
+    form of 10.1 they would be −2ζ₁ and −2ζ₂.)
 
     {formulas(TRACE_BOUND)}
 
-    *T*₁ has ones in the places (1, 2), (2, 1), (2, 3) and (3, 2), so that
-    ⟨*T*₁, *A*⟩ = 2(*A*₁₂ + *A*₂₃) = 2, and *T*₂ has ones in (1, 3) and (3, 1), so that
-    ⟨*T*₂, *A*⟩ = 1. If the slack *M*(ζ) is PSD, then ⟨*M*(ζ), *A*⟩ ≥ 0 (chapter 1), and
-    2ζ₁ + ζ₂ is a lower bound. When is it PSD?
+    *B*₁ has ones in the places (1, 2), (2, 1), (2, 3) and (3, 2), so that
+    ⟨*B*₁, *A*⟩ = 2(*A*₁₂ + *A*₂₃) = 2, and *B*₂ has ones in (1, 3) and (3, 1), so that
+    ⟨*B*₂, *A*⟩ = 1. If the slack *M*(ζ) is PSD, then ⟨*M*(ζ), *A*⟩ ≥ 0 (question 2 of chapter 1),
+    and 2ζ₁ + ζ₂ is a lower bound. When is it PSD?
 
     ### The slack as a sum of squares
 
@@ -90,7 +93,7 @@ def _():
     ### Your point
 
     Drag the point, or use the arrow keys or the two sliders. The dashed line joins all points with
-    the same bound; the dotted one is where it is 3/2.
+    the same bound, if yours is one; the dotted one is where it is 3/2.
     """)
 
 
@@ -135,20 +138,20 @@ def _():
     computed from it are sums and products of whole numbers below 2⁵³, which doubles hold exactly.
     No rounding takes place, so the answer is a proof and not a measurement. The orange line is the
     proof that a point is **not** feasible: with that *v*, *v*<sup>⊤</sup>*M*(ζ)*v* ≥ 0 is a linear
-    inequality in ζ; all feasible points meet it and yours does not. A cone is the set of
-    all such inequalities.
+    inequality in ζ; all feasible points meet it and yours does not. The PSD cone is the set of the
+    matrices that meet all such inequalities, one for each *v*.
 
     ## 10.3 From a solver's multipliers to a proof
 
-    You reached 3/2 because (1/2, 1/2) happens to be a multiple of 1/64. A solver returns doubles
-    near the boundary, and **near** is on both sides. Where *M*(ζ) has a negative eigenvalue, be it
+    You can reach 3/2 because 1/2 happens to be a multiple of 1/64. A solver returns doubles near
+    the boundary, and **near** is on both sides. Where *M*(ζ) has a negative eigenvalue, even one of
     −10⁻⁹, the number 2ζ₁ + ζ₂ proves nothing and may well be too high. So repair ζ first, as in
     chapter 4. Here ζ = 0 is an anchor, since *M*(0) = *I*:
 
     {formulas(SHRUNK)}
 
-    Take the largest τ ≤ 1 for which *M*(τζ) is PSD. Below, SCS is stopped after more and more
-    steps, and everything after it is exact, in fractions.
+    Take the largest τ ≤ 1 for which *M*(τζ) is PSD; the bound is then τ(2ζ₁ + ζ₂). Below, SCS is
+    stopped after more and more steps, and everything after it is exact, in fractions.
     """)
 
 
@@ -232,14 +235,15 @@ def _(bounds, claimed, found, scs_steps, stops, taus):
 @app.cell(hide_code=True)
 def _(stops, too_high):
     mo.md(f"""
-    An orange disk is a number that SCS would have you take for a lower bound, and that is **above
-    the optimum**: here in {len(too_high)} of {len(stops)} cases. The repaired bound is never above.
+    An orange disk is a number that one might take for a lower bound, and that is **above the
+    optimum**: here in {len(too_high)} of {len(stops)} cases. The repaired bound is never above.
     In these cases it is even much closer, since ζ is nearly a multiple of the best one.
 
     ### Any cone program
 
     For a general cone program *T*<sup>⊤</sup>ζ + *g* = 0 is a system of equations that no solver
-    meets exactly, and there is no anchor for everybody. `certify_problem` does this instead:
+    meets exactly, and there is no anchor that works for every problem. `certify_problem` does this
+    instead:
 
     1. It corrects ζ, so that the equations hold almost exactly, and moves it inward.
     2. It proves that each block of ζ lies inside its cone, with a ball around it.
@@ -259,7 +263,7 @@ def _(stops, too_high):
     {formulas(CLAIM)}
 
     and no constraint may be violated by more than 10<sup>−*i*</sup>, in its own units. Call the
-    larger one of the two, relative error and violation, the **error** of the answer. The
+    larger of the two, relative error and violation, the **error** of the answer. The
     optimum has a proved enclosure, and the point is judged in intervals (`certificate.point`). So
     the error is enclosed as well:
 
@@ -271,14 +275,14 @@ def _(stops, too_high):
 
     "Infeasible" and "unbounded" are claims too. A ζ in the dual cone with *T*<sup>⊤</sup>ζ = 0 and
     ⟨*d*, ζ⟩ < 0 proves the first: at a feasible *z* the number ⟨ζ, *d* − *Tz*⟩ would be ≥ 0, and it
-    is ⟨*d*, ζ⟩. A feasible point and a ray along which *g*<sup>⊤</sup>*z* falls forever prove the
-    second.
+    is ⟨*d*, ζ⟩. A feasible point and a ray, a *z* with −*Tz* in the cone and *g*<sup>⊤</sup>*z* <
+    0, prove the second. A proved feasible point refutes the first, a finite lower bound the second.
 
     ### Your turn
 
-    Choose a problem, change it, or type your own. The code must define `problem`;
-    `cp` and `np` are there. The picture shows the constraint that the solver's point violates
-    most, cut along a plane: what is shaded is permitted.
+    Choose a problem, change it, or type your own. The code must define `problem`; `cp` and `np` are
+    already imported. The picture shows the constraint that the solver's point violates most, cut
+    along a plane: what is shaded is permitted.
     """)
 
 
@@ -309,10 +313,10 @@ def _():
     mo.md("""
     ## 10.5 Digits claimed, digits proved
 
-    Four problems with which nothing is wrong. On the left each solver answers with its default
+    Four problems with nothing wrong in them. On the left each solver answers with its default
     tolerances. Green are the digits that are proved, orange those that are refuted, gray is
     open; the black mark is what "optimal" stands for. On the right SCS and Clarabel are asked for
-    2, 4, 6 and 8 digits. A point below the diagonal claims more than can be proved.
+    2, 4, 6 and 8 digits. A point below the diagonal claims more than is proved.
     """)
 
 
@@ -368,15 +372,15 @@ def _(levels, races, tolerances):
     mo.md(f"""
     Of {len(_words)} claims on the right, {_words.count("proved")} are proved,
     {_words.count("refuted")} are refuted and {_words.count("not yet")} are open. A refuted claim is
-    no fraud. A solver tests residuals, in its own scaling and relative to norms of its own
+    not fraud. A solver tests residuals, in its own scaling and relative to norms of its own
     choice; how many digits of the *value* that is worth, it does not know. And the proof has its
     limits too: the relative gaps of these four enclosures are from {min(_widths):.0e} to
     {max(_widths):.0e}.
 
     ## 10.6 A gallery of failures
 
-    Now problems with which something **is** wrong. Each is convex, passes CVXPY's rules, and fits
-    in four lines.
+    Now problems in which something **is** wrong. Each is convex, passes CVXPY's rules, and fits in
+    five lines.
     """)
 
 
@@ -450,8 +454,10 @@ def _():
 def _(relaxed):
     _upper = f"{relaxed.upper:.2g}".replace("-", "−")
     mo.md(f"""
-    What the failures have in common: an arbitrarily small change of the data changes the answer by
-    a lot, or from finite to infinite. Take the positive gap. Without any tolerance the optimal
+    What most of the failures have in common: an arbitrarily small change of the data changes the
+    answer by much more, or from finite to infinite. (The others: 5 has a tolerance in the wrong
+    scale, 6 a margin near the tolerances, and 8 is there for contrast with 9.) Take the positive
+    gap. Without any tolerance the optimal
     value is 1. Certify instead the problem in which each constraint may be off by 10⁻⁴,
     with `certify_problem(problem, tolerance=1e-4)`, and the optimal value is at most
     **{_upper}**. Both are theorems, about two problems; a solver with tolerances cannot know which
@@ -459,12 +465,13 @@ def _(relaxed):
 
     ## 10.7 What is proved, and about what
 
-    - The claim is about CVXPY's conic program, **with its doubles as they are**. That 0.1 is not
+    - The theorem is about CVXPY's conic program, **with its doubles as they are**. That 0.1 is not
       a double, and that CVXPY added two constants before, is outside of it.
     - The lower and the upper bound hold for the optimal value, not for the solver's point. The
       point has a report of its own: an interval for each violation.
-    - "Not yet" may mean: no interior on either side near the optimum; an optimum that is not
-      attained, so that the proof stops short; numbers of very different size.
+    - "Not yet" may mean: no interior, of the feasible points or of the multipliers; a positive gap;
+      an optimum that is not attained, so that feasible points near it run away and the upper bound
+      stays a little above it; weak infeasibility; numbers of very different size.
     - What cannot be certified is refused by name: integer variables, problems that are not DCP,
       atoms that CVXPY approximates.
     - `certificate.to_json()` writes the proof to a file, and `seraph-cvx certify proof.json` checks
@@ -484,8 +491,8 @@ def _():
 
     /// details | 2. Why can a weakly infeasible problem have a lower bound of a billion?
     Because every number is a lower bound on the optimum of an infeasible problem, which is ∞. Each
-    dual point proves some number, and they prove larger and larger ones; but to prove ∞
-    one needs a ray, and this problem has none.
+    dual point proves some number, and they prove larger and larger ones; but no single multiplier
+    proves ∞ without a ray, and this problem has none.
     ///
 
     /// details | 3. The interval is [0, 1], and SCS says 0.3. Proved, refuted or not yet?
@@ -496,10 +503,10 @@ def _():
 
     ## Exercise
 
-    [Problem set 10](../exercises/set_10_certificates.py): by hand, multipliers that prove the
-    optimum of a linear program in exact fractions; in CVXPY, a problem of your own, certified to
-    10⁻⁶; and you break something: an answer that looks better than the best one, until you read
-    its certificate. `seraph-cvx check-exercise set10 FILE` says what is wrong.
+    [Problem set 10](../exercises/set_10_certificates.py): by hand, multipliers that prove bounds on
+    a linear and a semidefinite program in exact fractions; in CVXPY, a problem of your own,
+    certified to 10⁻⁶; and you break something: an answer that looks better than the best one, until
+    you read its certificate. `seraph-cvx check-exercise set10 FILE` says what is wrong.
     """)
 
 

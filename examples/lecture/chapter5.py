@@ -113,7 +113,10 @@ def _():
     On this path the gradient is a multiple of *A*<sup>−1</sup>, hence PSD: *p* = σ(*s*) is
     feasible, no anchor is needed, and by chapter 4 the gap is ⟨ε*A*<sup>−1</sup>, *A*⟩ = *m*ε.
     **An interior-point method knows its gap**, as long as it is on the path. Here is one,
-    for 4 × 4 metrics in ten coordinates:
+    for 4 × 4 metrics in ten coordinates. Its steps are damped: divided by 1 plus their length,
+    measured by the curvature. By the curvature of the barrier alone, a step *C* has the length
+    ‖*L*<sup>−1</sup>*CL*<sup>−⊤</sup>‖, where *A* = *LL*<sup>⊤</sup>, and that is then below 1, so
+    that *A* + *C* is still positive definite.
     """)
 
 

@@ -357,7 +357,7 @@ def _():
     0, and it is not attained. Slater's condition holds, at *z* = (2, 2): there is no gap, and the
     dual has an optimum: ζ₁₁ = 1 and zeros elsewhere prove *z*₁ ≥ 0. Only the primal has none.
 
-    **(c) Infeasible, by a hair.** Minimize *z* so that the matrix on the right is PSD. No *z* will
+    **(c) Weakly infeasible.** Minimize *z* so that the matrix on the right is PSD. No *z* will
     do. But write 1/*z* for the 0, a change as small as you like, and the matrix is PSD: the problem
     is **weakly infeasible**. A
     proof by a multiplier would be a ζ in 𝒦<sup>∗</sup> with *T*<sup>⊤</sup>ζ = 0 and ⟨*d*, ζ⟩ < 0,

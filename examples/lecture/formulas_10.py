@@ -13,10 +13,10 @@ SMALLEST_TRACE = Formula(
 TRACE_BOUND = Formula(
     "The dual slack, and what it proves",
     "",
-    r"M(\zeta) = I - \zeta_1 T_1 - \zeta_2 T_2"
+    r"M(\zeta) = I - \zeta_1 B_1 - \zeta_2 B_2"
     "\n"
     r"\operatorname{tr}(A) = \langle M(\zeta), A \rangle + 2 \zeta_1 + \zeta_2",
-    "T_1 has ones at (1, 2), (2, 1), (2, 3) and (3, 2), T_2 at (1, 3) and (3, 1)",
+    "B_1 has ones at (1, 2), (2, 1), (2, 3) and (3, 2), B_2 at (1, 3) and (3, 1)",
 )
 
 TRACE_SQUARES = Formula(

@@ -66,10 +66,10 @@ problem = cp.Problem(cp.Minimize(cp.norm(z - [3, 4])), [cp.norm(z) <= 2])""",
         "Maximum entropy",
         "A die whose mean is 4.5.",
         None,
-        """p = cp.Variable(6)
+        """z = cp.Variable(6)
 problem = cp.Problem(
-    cp.Maximize(cp.sum(cp.entr(p))),
-    [cp.sum(p) == 1, np.arange(1, 7) @ p == 4.5],
+    cp.Maximize(cp.sum(cp.entr(z))),
+    [cp.sum(z) == 1, np.arange(1, 7) @ z == 4.5],
 )""",
     ),
     Example(
@@ -89,7 +89,8 @@ GALLERY = (
         "No interior",
         "A zero on the diagonal of a PSD matrix makes its whole row zero. So the feasible set is a "
         "single matrix, without an interior, and the optimal value is 0. But a diagonal entry of "
-        "10⁻¹⁰ would permit 10⁻⁵ beside it: an error in the constraint comes back as its root.",
+        "10⁻¹⁰ would permit 10⁻⁵ beside it: an error in the constraint comes back as its square "
+        "root.",
         0.0,
         """A = cp.Variable((2, 2), PSD=True)
 problem = cp.Problem(cp.Maximize(A[0, 1]), [A[1, 1] == 0, A[0, 0] == 1])""",
@@ -97,7 +98,7 @@ problem = cp.Problem(cp.Maximize(A[0, 1]), [A[1, 1] == 0, A[0, 0] == 1])""",
     Example(
         "No interior, exponential cone",
         "The left side of the constraint is at least 2, and equal to 2 at 0 only. So 0 is the one "
-        "feasible point, and a violation too small to notice moves *z* by its root.",
+        "feasible point, and a violation too small to notice moves *z* by its square root.",
         0.0,
         """z = cp.Variable()
 problem = cp.Problem(cp.Minimize(z), [cp.exp(z) + cp.exp(-z) <= 2])""",
@@ -127,7 +128,7 @@ problem = cp.Problem(
     Example(
         "Badly scaled",
         "Coefficients from 10⁻⁶ to 10⁶. A tolerance that is relative to the largest number in "
-        "sight is no tolerance at all for the small ones.",
+        "sight demands nothing of the small ones.",
         999000.001,
         """z = cp.Variable(3, nonneg=True)
 problem = cp.Problem(
@@ -136,10 +137,10 @@ problem = cp.Problem(
 )""",
     ),
     Example(
-        "Infeasible by a hair",
-        "In the unit disk the sum of both coordinates is at most the root of 2, which is 1.41421 "
-        "and less than 1.4143. The difference is above the tolerance of one solver and below that "
-        "of another.",
+        "Barely infeasible",
+        "In the unit disk the sum of both coordinates is at most the square root of 2, which is "
+        "1.41421 and less than 1.4143. How close that is to feasible depends on whose tolerance, "
+        "and in whose scaling.",
         math.inf,
         """z = cp.Variable(2)
 problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.norm(z) <= 1, cp.sum(z) >= 1.4143])""",
@@ -147,7 +148,7 @@ problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.norm(z) <= 1, cp.sum(z) >= 1.41
     Example(
         "Weakly infeasible",
         "A zero on the diagonal with a 1 beside it: no *z* is feasible. But with 10⁻⁹ instead of "
-        "the zero a large *z* would be, so the set is infeasible without a ray that proves it; "
+        "the zero a large *z* would be, so the problem is infeasible without a ray that proves it; "
         "what can be proved is a lower bound as high as you like.",
         math.inf,
         """z = cp.Variable()
@@ -163,8 +164,8 @@ problem = cp.Problem(cp.Minimize(z[0] - cp.log(z[1])))""",
     ),
     Example(
         "Unbounded, slowly",
-        "The logarithm has no bound, but it grows more slowly than along any ray. So no ray proves "
-        "it; but every answer is refuted by a better point.",
+        "The logarithm has no bound, but it grows more slowly than any linear function. So no ray "
+        "proves it; but every answer is refuted by a better point.",
         math.inf,
         """z = cp.Variable()
 problem = cp.Problem(cp.Maximize(cp.log(z)))""",
@@ -185,7 +186,7 @@ def installed() -> list[str]:
 class Answer:
     """What a solver said of a problem, and what is proved of the problem and of its point.
 
-    The error of the answer lies between `error_low` and `error_high`: how far the claimed value
+    The error of the answer, which `error` encloses: how far the claimed value
     is from the optimal one, relative to max(1, |value|), or how far the point is from meeting the
     worst constraint, whichever is larger.
     """
