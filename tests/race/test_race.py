@@ -585,7 +585,7 @@ def test_compare_answers_bad_input_in_words(tmp_path, content, arguments, words)
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("tier", "n_tols"), [("small", 3), ("medium", 2)])
+@pytest.mark.parametrize(("tier", "n_tols"), [("small", 3), ("medium", 2), ("large", 2)])
 def test_committed_results_are_whole_and_in_their_tables(repository, tier, n_tols):
     folder = repository / "examples" / "solver-comparison" / tier
     race = read_race(folder / "race.jsonl")
