@@ -262,7 +262,9 @@ def _(stops, too_high):
 
     {formulas(CLAIM)}
 
-    and no constraint may be violated by more than 10<sup>−*i*</sup>, in its own units. Call the
+    and no constraint may be violated by more than 10<sup>−*i*</sup>, in its own units: the worst
+    entry of an equation or inequality, minus the least eigenvalue of a matrix that should be PSD,
+    the norm minus its bound in a second-order cone. Call the
     larger of the two, relative error and violation, the **error** of the answer. The
     optimum has a proved enclosure, and the point is judged in intervals (`certificate.point`). So
     the error is enclosed as well:

@@ -188,6 +188,7 @@ def _():
     So for this anchor the largest feasible τ gives the best bound, and one eigenvalue gives that τ
     (the exercise). Near the optimum *M*(*p*) is nearly PSD, and if *M*(1) is positive definite, τ
     comes close to 1 and the gap closes. `certify` tries both anchors and keeps the better bound.
+    (From *b*/*c* a shorter step can be the better one: the proof above needs the anchor 1.)
 
     ## 4.4 Rounding
 

@@ -620,7 +620,7 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
     {0.01 * np.linalg.norm(G - R) * np.linalg.norm(C):.0f}; *f* itself is {best.value:.0f} at the
     optimum. With a small κ the constraint's residual falls slowly and the other one looks fine;
     with a large κ it is the other way round. The theorem holds for all κ, but it does not say
-    which one is fast.
+    which one is fast, nor how fast *f*(*A*ₜ) gets to the optimum.
 
     ## 9.5 A factor: when is a stationary point global?
 
