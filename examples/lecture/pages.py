@@ -67,7 +67,7 @@ const slides = [...document.querySelectorAll(".slide")];
 const fit = () => slides.forEach((slide) => {
   let size = innerWidth < 900 ? 16 : innerHeight / 32;
   do slide.style.fontSize = `${size--}px`;
-  while (innerWidth >= 900 && size >= 11 && slide.offsetHeight > innerHeight + 1);
+  while (innerWidth >= 900 && size >= 11 && slide.offsetHeight > innerHeight);
 });
 addEventListener("load", fit);
 addEventListener("resize", fit);
