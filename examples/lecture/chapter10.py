@@ -11,20 +11,18 @@ with app.setup:
     import cvxpy as cp
     import marimo as mo
     import numpy as np
+    from drag import Drag
+    from failures import EXAMPLES, GALLERY, WELL_POSED
     from formulas_7 import CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP
     from formulas_10 import CLAIM, ERROR, SHRUNK, SMALLEST_TRACE, TRACE_BOUND, TRACE_SQUARES
     from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
     from live import (
-        EXAMPLES,
-        GALLERY,
-        WELL_POSED,
-        Drag,
         ask_all,
         draw_digits,
         draw_violation,
-        enclosure,
         installed,
         live_answer,
+        what_is_proved,
         when_live,
     )
 
@@ -424,7 +422,7 @@ def _(gallery):
         said = "\n".join(f"- {answer.solver}: {_said(answer)}" for answer in answers)
         return (
             f"### {number} {example.name}\n\n{example.why}\n\n```python\n{example.code}\n```\n\n"
-            f"{said}\n- **Proved:** {enclosure(answers[0])}.\n"
+            f"{said}\n- **Proved:** {what_is_proved(answers[0])}.\n"
         )
 
     def _said(answer):

@@ -8,7 +8,18 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from formulas_1_to_6 import GAP_AT_A_METRIC, LONGER_STEP, PSD_PROOF
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import (
+        BLUE,
+        GRAY,
+        GREEN,
+        ORANGE,
+        Moving,
+        ceiling,
+        floor,
+        formulas,
+        panel,
+        some_irises,
+    )
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
     from seraph_cvx.display.formulas import ANCHORS, CERTIFICATE, DUAL, ROUNDING
@@ -272,7 +283,8 @@ def _():
 def _(best, objective):
     _judged = {"as solved": best.metric, "two decimals": np.round(best.metric, 2)}
     _rows = [
-        f"| {_name} | {_c.dual_value:.7f} | {_c.primal_value:.7f} | {_c.relative_gap:.1e} |"
+        f"| {_name} | {floor(_c.dual_value, 9)} | {ceiling(_c.primal_value, 9)} "
+        f"| {ceiling(_c.relative_gap, 2)} |"
         for _name, _A in _judged.items()
         for _c in [certify(objective, project(_A))]
     ]

@@ -6,7 +6,6 @@ app = marimo.App(app_title="7 Convex duality")
 
 with app.setup:
     import warnings
-    from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
     import cvxpy as cp
     import marimo as mo
@@ -29,7 +28,7 @@ with app.setup:
         STRICT_SEPARATION,
         SUPPORT,
     )
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, enclosure, formulas, panel, some_irises
 
     from seraph_cvx import (
         MStepObjective,
@@ -39,20 +38,6 @@ with app.setup:
         certify_problem,
         solve_m_step,
     )
-
-
-@app.cell(hide_code=True)
-def _():
-    def enclosure(lower, upper, digits):
-        """An interval with so many digits, rounded outward."""
-        ends = (
-            Context(digits, rounding).create_decimal_from_float(end)
-            for end, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
-        )
-        shown = ", ".join(f"{float(end):.{digits}g}" for end in ends)
-        return f"[{shown}]".replace("inf", "∞").replace("-", "−")
-
-    return (enclosure,)
 
 
 @app.cell(hide_code=True)
@@ -205,7 +190,7 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _(enclosure, of_dual, of_primal):
+def _(of_dual, of_primal):
     zeta_slider = mo.ui.slider(steps=[0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], value=1.0)
     mo.md(f"""
     `certify_problem` proves an interval for each: the primal optimum lies in
@@ -404,7 +389,7 @@ def _():
 
 
 @app.cell
-def _(claim, enclosure, not_attained, on_its_face, weakly_infeasible, with_a_gap):
+def _(claim, not_attained, on_its_face, weakly_infeasible, with_a_gap):
     _problems = {
         "(a)": with_a_gap(),
         "(a) on its face": on_its_face(),
@@ -438,7 +423,7 @@ def _(with_a_gap):
 
 
 @app.cell(hide_code=True)
-def _(bounded, enclosure, proofs):
+def _(bounded, proofs):
     entry = mo.ui.slider(
         steps=[1.0, 0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.015, 0.01, 0.007, 0.005], value=0.02
     )
@@ -512,7 +497,7 @@ def _(entry, with_a_gap):
 
 
 @app.cell(hide_code=True)
-def _(enclosure, tolerant):
+def _(tolerant):
     mo.md(f"""
     The optimum escapes to infinity along the edge *z*₁ = 0, and in the limit all that is left of
     the set is the dashed line, where *z*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
@@ -631,7 +616,7 @@ def _(certificates, metrics, trace_weight, weights):
 
 
 @app.cell(hide_code=True)
-def _(best_lower, best_upper, enclosure):
+def _(best_lower, best_upper):
     mo.md(f"""
     The metrics run away, and no metric is optimal. But each of them, with its own *p*, encloses the
     infimum of *f* for λ = 0: together they prove that it lies in

@@ -33,7 +33,19 @@ with app.setup:
         TWO_BY_TWO,
         TWO_PRODUCTS,
     )
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import (
+        BLUE,
+        GRAY,
+        GREEN,
+        ORANGE,
+        Moving,
+        ceiling,
+        enclosure,
+        floor,
+        formulas,
+        panel,
+        some_irises,
+    )
 
     from seraph_cvx import (
         MStepObjective,
@@ -338,8 +350,9 @@ def _():
 @app.cell(hide_code=True)
 def _(proved):
     mo.md(f"""
-    At *s* = 0.7 the conic program has its optimum between **{proved.lower:.10f}** and
-    **{proved.upper:.10f}**, which is proved; the term is **{np.logaddexp(0, 0.7):.10f}**.
+    At *s* = 0.7 the conic program has its optimum in
+    **{enclosure(proved.lower, proved.upper, 10)}**, which is proved; the term is
+    **{np.logaddexp(0, 0.7):.10f}**.
 
     ## 8.3 What CVXPY makes of (11)
 
@@ -731,7 +744,10 @@ def _(objective, optimum, problem):
         high for _, high in enclosures.values()
     )
     assert all(high - low < 1e-3 for low, high in enclosures.values())
-    _rows = [f"| {name} | {low:.8f} | {high:.8f} |" for name, (low, high) in enclosures.items()]
+    _rows = [
+        f"| {name} | {floor(low, 10)} | {ceiling(high, 10)} |"
+        for name, (low, high) in enclosures.items()
+    ]
     mo.md("\n".join(["| about | optimum ≥ | optimum ≤ |", "| --- | --- | --- |", *_rows]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from html import escape
 from io import BytesIO
 from typing import Any
@@ -51,6 +52,26 @@ def formulas(*shown: Formula) -> mo.Html:
 def _in_python(name: str) -> str:
     function = COMPUTED_BY.get(name)
     return f", in Python <code>seraph_cvx.paper.{function}</code>" if function else ""
+
+
+def floor(value: float, digits: int) -> str:
+    """So many digits of a number, rounded down: what is printed of a lower bound still is one."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def ceiling(value: float, digits: int) -> str:
+    """So many digits of a number, rounded up."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    decimal = Context(digits, rounding).create_decimal_from_float(value)
+    return f"{float(decimal) + 0.0:.{digits}g}".replace("inf", "∞").replace("-", "−")
+
+
+def enclosure(lower: float, upper: float, digits: int) -> str:
+    """A proved interval with so many digits, rounded outward."""
+    return f"[{floor(lower, digits)}, {ceiling(upper, digits)}]"
 
 
 def some_irises(every: int = 3, standardized: bool = False) -> tuple[np.ndarray, np.ndarray]:

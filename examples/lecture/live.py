@@ -1,4 +1,4 @@
-"""What chapter 10 needs: solvers' claims judged by proofs, and a dual point that you can drag."""
+"""What a solver claims of a student's problem, judged by proofs, and the page that says so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from hashlib import sha1
 from html import escape
@@ -20,7 +19,7 @@ import cvxpy as cp
 import marimo as mo
 import numpy as np
 from cvxpy.error import SolverError
-from lecture import BLUE, GRAY, GREEN, ORANGE, panel, pictures
+from lecture import BLUE, GRAY, GREEN, ORANGE, ceiling, enclosure, floor, panel, pictures
 from matplotlib.figure import Figure
 
 from seraph_cvx import certify_problem
@@ -33,145 +32,6 @@ CLAIMS = {"CLARABEL": 8, "SCS": 5, "CVXOPT": 6}
 MOST_DIGITS = 16
 PROVED, REFUTED, NOT_YET = "proved", "refuted", "not yet"
 COLORS = {PROVED: GREEN, REFUTED: ORANGE, NOT_YET: GRAY}
-
-
-class Example(NamedTuple):
-    """A problem to certify: its optimal value where one knows it, and the code of a student."""
-
-    name: str
-    why: str
-    truth: float | None
-    code: str
-
-
-WELL_POSED = (
-    Example(
-        "A linear program",
-        "Two products, three limits.",
-        11.0,
-        """z = cp.Variable(2, nonneg=True)
-problem = cp.Problem(
-    cp.Maximize(3 * z[0] + 2 * z[1]),
-    [z[0] + z[1] <= 4, z[0] + 3 * z[1] <= 6, z[0] <= 3],
-)""",
-    ),
-    Example(
-        "A point in a disk",
-        "The point of a disk that is closest to a point outside.",
-        3.0,
-        """z = cp.Variable(2)
-problem = cp.Problem(cp.Minimize(cp.norm(z - [3, 4])), [cp.norm(z) <= 2])""",
-    ),
-    Example(
-        "Maximum entropy",
-        "A die whose mean is 4.5.",
-        None,
-        """z = cp.Variable(6)
-problem = cp.Problem(
-    cp.Maximize(cp.sum(cp.entr(z))),
-    [cp.sum(z) == 1, np.arange(1, 7) @ z == 4.5],
-)""",
-    ),
-    Example(
-        "The smallest trace",
-        "The problem of section 10.2.",
-        1.5,
-        """A = cp.Variable((3, 3), PSD=True)
-problem = cp.Problem(
-    cp.Minimize(cp.trace(A)),
-    [A[0, 1] + A[1, 2] == 1, A[0, 2] == 0.5],
-)""",
-    ),
-)
-
-GALLERY = (
-    Example(
-        "No interior",
-        "A zero on the diagonal of a PSD matrix makes its whole row zero. So the feasible set is a "
-        "single matrix, without an interior, and the optimal value is 0. But a diagonal entry of "
-        "10⁻¹⁰ would permit 10⁻⁵ beside it: an error in the constraint comes back as its square "
-        "root.",
-        0.0,
-        """A = cp.Variable((2, 2), PSD=True)
-problem = cp.Problem(cp.Maximize(A[0, 1]), [A[1, 1] == 0, A[0, 0] == 1])""",
-    ),
-    Example(
-        "No interior, exponential cone",
-        "The left side of the constraint is at least 2, and equal to 2 at 0 only. So 0 is the one "
-        "feasible point, and a violation too small to notice moves *z* by its square root.",
-        0.0,
-        """z = cp.Variable()
-problem = cp.Problem(cp.Minimize(z), [cp.exp(z) + cp.exp(-z) <= 2])""",
-    ),
-    Example(
-        "Unattained",
-        "The constraint says *z*₁ > 0 and *z*₂ ≥ 1/*z*₁. The infimum is 0, and no point has that "
-        "value: a solver walks toward infinity until it loses patience. The proof does not mind, "
-        "since it needs a point for each bound, not an optimal one.",
-        0.0,
-        """z = cp.Variable(2)
-problem = cp.Problem(cp.Minimize(z[0]), [cp.bmat([[z[0], 1], [1, z[1]]]) >> 0])""",
-    ),
-    Example(
-        "Positive gap",
-        "The first equation makes the second row of *A* zero, so that the second equation says "
-        "that the objective is 1. But no multiplier proves more than 0: the dual slack has a zero "
-        "on its diagonal too, and that forces the multiplier of the second equation, which is "
-        "the bound, to be 0.",
-        1.0,
-        """A = cp.Variable((3, 3), PSD=True)
-problem = cp.Problem(
-    cp.Minimize(A[0, 0]),
-    [A[1, 1] == 0, A[0, 0] + 2 * A[1, 2] == 1],
-)""",
-    ),
-    Example(
-        "Badly scaled",
-        "Coefficients from 10⁻⁶ to 10⁶. A tolerance that is relative to the largest number in "
-        "sight demands nothing of the small ones.",
-        999000.001,
-        """z = cp.Variable(3, nonneg=True)
-problem = cp.Problem(
-    cp.Minimize(1e6 * z[0] + z[1] + 1e-6 * z[2]),
-    [cp.sum(z) >= 1e6, 1e6 * z[0] + z[1] >= 1, z[2] <= 1e3],
-)""",
-    ),
-    Example(
-        "Barely infeasible",
-        "In the unit disk the sum of both coordinates is at most the square root of 2, which is "
-        "1.41421 and less than 1.4143. How close that is to feasible depends on whose tolerance, "
-        "and in whose scaling.",
-        math.inf,
-        """z = cp.Variable(2)
-problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.norm(z) <= 1, cp.sum(z) >= 1.4143])""",
-    ),
-    Example(
-        "Weakly infeasible",
-        "A zero on the diagonal with a 1 beside it: no *z* is feasible. But with 10⁻⁹ instead of "
-        "the zero a large *z* would be, so the problem is infeasible without a ray that proves it; "
-        "what can be proved is a lower bound as high as you like.",
-        math.inf,
-        """z = cp.Variable()
-problem = cp.Problem(cp.Minimize(z), [cp.bmat([[z, 1], [1, 0]]) >> 0])""",
-    ),
-    Example(
-        "Unbounded along a ray",
-        "The first coordinate can fall forever and nothing holds it. A feasible point and a ray "
-        "of descent prove it.",
-        -math.inf,
-        """z = cp.Variable(2)
-problem = cp.Problem(cp.Minimize(z[0] - cp.log(z[1])))""",
-    ),
-    Example(
-        "Unbounded, slowly",
-        "The logarithm has no bound, but it grows more slowly than any linear function. So no ray "
-        "proves it; but every answer is refuted by a better point.",
-        math.inf,
-        """z = cp.Variable()
-problem = cp.Problem(cp.Maximize(cp.log(z)))""",
-    ),
-)
-EXAMPLES = {example.name: example.code for example in (*WELL_POSED, *GALLERY)}
 
 
 def installed() -> list[str]:
@@ -276,20 +136,20 @@ class Answer:
         least, most = self.violation
         limit, word = 10.0**-digits, self.verdict(digits)
         if word == PROVED:
-            why = f"Its value is off by at most {_ceiling(high)}, "
-            why += f"its constraints by at most {_ceiling(most)}."
+            why = f"Its value is off by at most {ceiling(high, 1)}, "
+            why += f"its constraints by at most {ceiling(most, 1)}."
         elif self.infeasible and word == REFUTED:
             why = ""
         elif word == REFUTED:
-            parts = [f"the value is off by at least {_floor(low)}"] * (low > limit)
-            parts += [f"a constraint is violated by at least {_floor(least)}"] * (least > limit)
+            parts = [f"the value is off by at least {floor(low, 1)}"] * (low > limit)
+            parts += [f"a constraint is violated by at least {floor(least, 1)}"] * (least > limit)
             why = f"But {' and '.join(parts)}."
         else:
             missing = [name for name, end in self._ends() if not math.isfinite(end)]
             parts = [f"there is no {' and no '.join(missing)} bound"] if missing else []
             if high > limit and not missing:
-                parts.append(f"the value may be off by {_ceiling(high)}")
-            parts += [f"a violation may be {_ceiling(most)}"] * (most > limit)
+                parts.append(f"the value may be off by {ceiling(high, 1)}")
+            parts += [f"a violation may be {ceiling(most, 1)}"] * (most > limit)
             why = f"Not enough is proved: {', and '.join(parts)}."
         return f"{claim}{why} {self._proved()}".replace("  ", " ")
 
@@ -301,7 +161,7 @@ class Answer:
         return f"claims nothing: {said}." if self.is_silent else f"says: {said}."
 
     def _proved(self) -> str:
-        return f"Proved: {enclosure(self)}."
+        return f"Proved: {what_is_proved(self)}."
 
 
 def _excess(
@@ -319,28 +179,18 @@ def _digits(error: float) -> float:
     return float(min(MOST_DIGITS, max(0.0, -math.log10(error)))) if error > 0.0 else MOST_DIGITS
 
 
-def enclosure(answer: Answer) -> str:
+def what_is_proved(answer: Answer) -> str:
     """What is proved of the optimal value, in words."""
     if answer.infeasible or answer.unbounded:
         return "no point is feasible" if answer.infeasible else "the objective has no bound"
     low, high = answer.lower, answer.upper
     if math.isfinite(low) and math.isfinite(high):
-        return f"the optimal value is in [{_floor(low, 10)}, {_ceiling(high, 10)}]"
+        return f"the optimal value is in {enclosure(low, high, 10)}"
     if math.isfinite(low):
-        return f"the optimal value is at least {_floor(low, 10)}"
+        return f"the optimal value is at least {floor(low, 10)}"
     if math.isfinite(high):
-        return f"the optimal value is at most {_ceiling(high, 10)}"
+        return f"the optimal value is at most {ceiling(high, 10)}"
     return "nothing"
-
-
-def _floor(value: float, digits: int = 1) -> str:
-    """So many digits of a number, rounded down."""
-    return f"{float(Context(digits, ROUND_FLOOR).create_decimal(value)) + 0.0:.{digits}g}"
-
-
-def _ceiling(value: float, digits: int = 1) -> str:
-    """So many digits of a number, rounded up."""
-    return f"{float(Context(digits, ROUND_CEILING).create_decimal(value)) + 0.0:.{digits}g}"
 
 
 class Unanswerable(Exception):
@@ -466,7 +316,7 @@ def draw_violation(answer: Answer) -> Figure | None:
         return None
     with np.errstate(all="ignore"):
         cut = _cut(answer.problem, constraint, low)
-    figure, ax = panel(f"{cut.kind}: violated by {_floor(low, 2)}", *cut.labels)
+    figure, ax = panel(f"{cut.kind}: violated by {floor(low, 2)}", *cut.labels)
     ax.title.set_fontsize(12)
     ax.plot(cut.x, cut.edge, color=BLUE)
     if cut.kind == "Equation":
@@ -600,147 +450,3 @@ def answer_html(code: str, solver: str, digits: int) -> mo.Html:
     return mo.Html(
         f'<div class="answer" role="status" data-asked="{key(code, solver, digits)}">{body}</div>'
     )
-
-
-# A dual point to drag -------------------------------------------------------------------------
-
-DRAG_STYLE = """
-.drag { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; align-items: center; }
-.drag svg { flex: 1 1 18rem; min-width: 0; max-width: 27rem; font: 14px system-ui, sans-serif; }
-.drag div { flex: 1 1 18rem; min-width: 0; max-width: 27rem; }
-.drag svg text { fill: currentColor; }
-.drag .inside { fill: #93c5fd; fill-opacity: .45; stroke: #1f5fa8; stroke-width: 2; }
-.drag .axis { stroke: currentColor; stroke-opacity: .35; }
-.drag .level { stroke: #1f5fa8; stroke-dasharray: 6 4; }
-.drag .best { stroke: currentColor; stroke-opacity: .6; stroke-dasharray: 2 4; }
-.drag .cut { stroke: #c2410c; stroke-width: 2.5; }
-.drag .point { cursor: grab; touch-action: none; } .drag .grip { fill-opacity: 0; }
-.drag .dot { fill: #15803d; stroke: #fff; stroke-width: 2; }
-.drag .refuted .dot { fill: #c2410c; }
-.drag .point:focus-visible { outline: 3px solid #1f5fa8; }
-.drag label { display: block; font-weight: 600; margin: .3rem 0; }
-.drag input { display: block; width: 100%; margin: .2rem 0; }
-.drag output { display: block; min-height: 7em; margin: .4rem 0; }
-"""
-DRAG_BODY = """
-<div class="drag">
-<svg viewBox="0 0 400 400" role="group"
- aria-label="The plane of the two multipliers; the shaded set is feasible">
-<line class="axis" x1="10" y1="200" x2="390" y2="200"></line>
-<line class="axis" x1="200" y1="10" x2="200" y2="390"></line>
-<path class="inside" d="M 80 320 L 320 320 Q 200 -160 80 320 Z"></path>
-<line class="best"></line><line class="level"></line><line class="cut"></line>
-<text x="378" y="190">ζ₁</text><text x="208" y="22">ζ₂</text>
-<text x="316" y="216">1</text><text x="72" y="216">−1</text><text x="208" y="76">1</text>
-<text x="208" y="338">−1</text><text x="296" y="180">3/2</text>
-<g class="point" tabindex="0" role="application"
- aria-label="The dual point; arrow keys move it by 1/64, with Shift by 1/8">
-<circle class="grip" r="24"></circle><circle class="dot" r="9"></circle></g>
-</svg>
-<div>
-<label>ζ₁ = <span></span><input type="range" min="-96" max="96" step="1" value="16"></label>
-<label>ζ₂ = <span></span><input type="range" min="-96" max="96" step="1" value="16"></label>
-<output aria-live="polite"></output>
-</div>
-</div>
-"""
-DRAG_SCRIPT = """
-for (const drag of document.querySelectorAll(".drag")) {
-  const svg = drag.querySelector("svg"), point = drag.querySelector(".point");
-  const inputs = [...drag.querySelectorAll("input")], names = [...drag.querySelectorAll("span")];
-  const answer = drag.querySelector("output"), most = 96;
-  const words = (number) => String(number).replace("-", "\\u2212");
-  const line = (name, ends) => {
-    const drawn = drag.querySelector(name);
-    drawn.style.display = ends ? "" : "none";
-    if (!ends) return;
-    ["x1", "y1", "x2", "y2"].forEach((side, k) =>
-      drawn.setAttribute(side, k % 2 ? 200 - 120 * ends[k] : 200 + 120 * ends[k]));
-  };
-  const show = () => {
-    // The point is (a/64, b/64); every number below is a whole number, so nothing is rounded.
-    const [a, b] = inputs.map((input) => input.valueAsNumber);
-    const flat = 2 * (64 + b) * 64;                    // 4096 v'Mv for v = (1, 0, -1)
-    const bent = 2 * (4096 - 64 * b - 2 * a * a);      // 4096 v'Mv for v = (1, 2a/64, 1)
-    const inside = flat >= 0 && bent >= 0, bound = 2 * a + b, worst = Math.min(flat, bent);
-    const x = a / 64, y = b / 64, z = words(bound / 64);
-    point.setAttribute("transform", `translate(${200 + 120 * x} ${200 - 120 * y})`);
-    point.classList.toggle("refuted", !inside);
-    line(".best", [-0.05, 1.6, 1.6, -1.7]);
-    line(".level", inside ? [x - 0.6, y + 1.2, x + 0.6, y - 1.2] : null);
-    if (inside) line(".cut", null);
-    else if (worst === flat) line(".cut", [-1.6, -1, 1.6, -1]);
-    else {  // the tangent of the parabola at x, within the window
-      const at = (t) => 1 + 2 * x * x - 4 * x * t, half = Math.min(1, 1.2 / (1 + 4 * Math.abs(x)));
-      line(".cut", [x - half, at(x - half), x + half, at(x + half)]);
-    }
-    names.forEach((name, k) => { name.textContent = words([x, y][k]); });
-    inputs.forEach((input, k) => input.setAttribute("aria-valuetext", words([x, y][k])));
-    const v = worst === flat ? "(1, 0, \\u22121)" : `(1, ${words(2 * x)}, 1)`;
-    const [word, why] = !inside
-      ? ["Refuted.", `M(ζ) is not PSD: v = ${v} has v\\u1d40Mv = ${words(worst / 4096)}. `
-        + "This point proves nothing; the orange line separates it from all feasible ones."]
-      : bound === 96 ? ["Proved.", "The smallest trace is exactly 1.5."]
-      : ["Proved:", `no feasible A has a trace below ${z}. `
-        + `Not yet: whether any has one between ${z} and 1.5.`];
-    const strong = document.createElement("b");
-    strong.textContent = word;
-    answer.replaceChildren(strong, ` ${why}`);
-    Object.assign(answer.dataset, { inside, bound: bound / 64, worst: worst / 4096 });
-  };
-  const move = (a, b) => {
-    [a, b].forEach((to, k) => { inputs[k].value = Math.max(-most, Math.min(most, to)); });
-    show();
-  };
-  const follow = (event) => {
-    const box = svg.getBoundingClientRect(), scale = 400 / box.width;
-    const across = (event.clientX - box.left) * scale, down = (event.clientY - box.top) * scale;
-    move(Math.round((across - 200) / 120 * 64), Math.round((200 - down) / 120 * 64));
-  };
-  svg.addEventListener("pointerdown", (event) => {
-    point.focus();
-    svg.setPointerCapture(event.pointerId);
-    follow(event);
-    event.preventDefault();
-  });
-  svg.addEventListener("pointermove", (event) => {
-    if (svg.hasPointerCapture(event.pointerId)) follow(event);
-  });
-  point.addEventListener("keydown", (event) => {
-    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    if (!way[event.key]) return;
-    const [a, b] = inputs.map((input) => input.valueAsNumber), by = event.shiftKey ? 8 : 1;
-    move(a + by * way[event.key][0], b + by * way[event.key][1]);
-    event.preventDefault();
-    event.stopPropagation();
-  });
-  inputs.forEach((input) => input.addEventListener("input", show));
-  show();
-}
-"""
-
-
-FRAME_SCRIPT = """
-const fit = () => { frameElement.style.height = `${document.body.scrollHeight + 8}px`; };
-if (window.frameElement) { addEventListener("resize", fit); fit(); }
-"""
-
-
-class Drag(mo.Html):
-    """The dual of the smallest trace: a plane in which a point is dragged.
-
-    A notebook runs no script of a cell, so that it is a page of its own there, in a frame.
-    """
-
-    def __init__(self) -> None:
-        body = "body { margin: 0; font: 16px/1.5 system-ui, sans-serif; background: #fff; }"
-        script = f"<script>{DRAG_SCRIPT}{FRAME_SCRIPT}</script>"
-        page = f"<style>{body}{DRAG_STYLE}</style>{DRAG_BODY}{script}"
-        super().__init__(
-            f'<iframe title="Drag a dual point" srcdoc="{escape(page, quote=True)}" '
-            'style="width:100%;height:400px;border:0"></iframe>'
-        )
-
-    def offline_html(self, positions: int) -> str:
-        """The same in a page of its own; it has no slider with positions."""
-        return f"<style>{DRAG_STYLE}</style>{DRAG_BODY}<script>{DRAG_SCRIPT}</script>"

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import typer
 
 from ..processes.isolation import run_isolated
-from .files import TableError, require_file
+from .files import require_file
 from .main import DEBUG, app, argument, option
 from .report import alert, answers_in_words, say
 
@@ -66,7 +66,7 @@ def find_exercise(name: str) -> Exercise:
     """The exercise of a name."""
     if name not in exercises():
         known = "".join(f"\n  {name:<7}{exercise.file}" for name, exercise in exercises().items())
-        raise TableError(f"There is no exercise {name!r}. There are:{known}")
+        raise ValueError(f"There is no exercise {name!r}. There are:{known}")
     return exercises()[name]
 
 
@@ -86,7 +86,7 @@ def check_exercise(
     """Check your solution of an exercise or of a problem set, and say what is wrong with it.
 
     Both are in examples/exercises: eight exercises, and a problem set for each chapter of the
-    lecture. Exit code 0: solved; 1: not yet; 2: an error.
+    course. Exit code 0: solved; 1: not yet; 2: an error.
     """
     with answers_in_words():
         title = find_exercise(name).title.partition("_")[0]

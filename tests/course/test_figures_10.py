@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.once]
 REPAIR = "Steps of SCS:"
 DIGITS = "Problem number:"
 FAILURES = "Failure number:"
-live = import_module("live")
+live, failures = import_module("live"), import_module("failures")
 
 
 def entropy_of_a_die(mean):
@@ -121,7 +121,7 @@ def test_digits_are_those_that_a_solver_has():
         "CLARABEL": lambda eps: tuple((f"tol_{k}", eps) for k in ("gap_abs", "gap_rel", "feas")),
     }
     for number, (left, right) in moving_figures("chapter10")[DIGITS]:
-        example = live.WELL_POSED[int(number) - 1]
+        example = failures.WELL_POSED[int(number) - 1]
         truth = entropy_of_a_die(4.5) if example.truth is None else example.truth
         assert left.axes[0].get_title() == example.name
         check_bars(left, example, truth)
@@ -138,7 +138,7 @@ def test_digits_are_those_that_a_solver_has():
 def test_failures_are_judged_rightly_and_a_violated_cone_does_not_hold_its_point():
     drawn = 0
     for number, (left, *cones) in moving_figures("chapter10")[FAILURES]:
-        example = live.GALLERY[int(number) - 1]
+        example = failures.GALLERY[int(number) - 1]
         assert left.axes[0].get_title() == example.name
         check_bars(left, example, example.truth)
         for cone in cones:
@@ -148,7 +148,7 @@ def test_failures_are_judged_rightly_and_a_violated_cone_does_not_hold_its_point
             outside = at_zero - float(point.get_ydata()[0])
             assert point.get_xdata()[0] == 0
             assert np.allclose(way.get_ydata(), [at_zero, point.get_ydata()[0]])
-            amount = float(title.rpartition(" ")[2])
+            amount = float(title.rpartition(" ")[2].replace("−", "-"))
             seen = abs(outside) if title.startswith("Equation") else outside
             assert amount * 0.99 <= seen <= amount * 1.2, title
             drawn += 1

@@ -21,6 +21,7 @@ from seraph_cvx.display.page import write_page
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 live, pages = import_module("live"), import_module("pages")
+failures, drag_module = import_module("failures"), import_module("drag")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SECONDS = 2.0
 """In which the page has answered, from the change on."""
@@ -54,7 +55,7 @@ def test_what_is_wrong_with_a_students_code_is_said_in_a_sentence(code, words):
 
 
 def test_a_claim_is_proved_refuted_or_open_by_the_proof_alone():
-    answer = live.ask(live.EXAMPLES["A point in a disk"], "CLARABEL")
+    answer = live.ask(failures.EXAMPLES["A point in a disk"], "CLARABEL")
     assert answer.lower <= 3 <= answer.upper
     met = replace(answer, violations=())
     assert replace(met, value=3.0).verdict(6) == live.PROVED
@@ -84,7 +85,7 @@ def test_a_claim_is_proved_refuted_or_open_by_the_proof_alone():
     ],
 )
 def test_a_status_is_a_claim_too(status, changes, word):
-    answer = live.ask(live.EXAMPLES["A point in a disk"], "CLARABEL")
+    answer = live.ask(failures.EXAMPLES["A point in a disk"], "CLARABEL")
     value = answer.value if status == "optimal" else None
     judged = replace(answer, status=status, value=value, **changes)
     assert judged.verdict(6) == word
@@ -92,7 +93,7 @@ def test_a_status_is_a_claim_too(status, changes, word):
 
 
 def test_numbers_in_words_are_rounded_to_the_safe_side():
-    answer = live.ask(live.EXAMPLES["A point in a disk"], "CLARABEL")
+    answer = live.ask(failures.EXAMPLES["A point in a disk"], "CLARABEL")
     met = replace(answer, violations=(), lower=2.96, upper=3.04)
     assert "at least 0.2 " not in (refuted := replace(met, value=3.6).reason(6))
     assert "off by at least 0.1" in refuted  # 0.155...
@@ -100,9 +101,9 @@ def test_numbers_in_words_are_rounded_to_the_safe_side():
 
 
 @pytest.mark.parametrize("solver", live.installed())
-@pytest.mark.parametrize("name", live.EXAMPLES)
+@pytest.mark.parametrize("name", failures.EXAMPLES)
 def test_a_typed_problem_keeps_its_values_when_its_cone_is_drawn(name, solver):
-    answer = live.ask(live.EXAMPLES[name], solver)
+    answer = live.ask(failures.EXAMPLES[name], solver)
     before = [np.copy(v.value) for v in answer.problem.variables() if v.value is not None]
     live.draw_violation(answer)
     after = [v.value for v in answer.problem.variables() if v.value is not None]
@@ -128,7 +129,7 @@ def browser():
 def drag(browser, tmp_path):
     """The page of the drag as it is exported, for a finger too, without a network."""
     file = tmp_path / "drag.html"
-    body = pages.to_html(live.Drag(), 2)
+    body = pages.to_html(drag_module.Drag(), 2)
     file.write_text(write_page("Drag", body, pages.STYLE, pages.POLICY), encoding="utf-8")
     context = browser.new_context(
         offline=True, has_touch=True, viewport={"width": 390, "height": 900}
@@ -260,7 +261,7 @@ def chapter(browser, tmp_path_factory):
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"http://127.0.0.1:{port}")
     page.wait_for_selector(".answer", timeout=180_000)
-    page.get_by_role("heading", name=live.GALLERY[-1].name).wait_for(timeout=180_000)
+    page.get_by_role("heading", name=failures.GALLERY[-1].name).wait_for(timeout=180_000)
     page.wait_for_timeout(1000)
     yield page
     page.close()
@@ -280,10 +281,10 @@ def choose(page, name, solver):
     problems, solvers = page.locator("select").nth(0), page.locator("select").nth(1)
     if chosen(solvers) != solver:
         solvers.select_option(label=solver)
-        wait_for(page, live.EXAMPLES[chosen(problems)], solver)
+        wait_for(page, failures.EXAMPLES[chosen(problems)], solver)
     clock = time.perf_counter()
     problems.select_option(label=name)
-    wait_for(page, live.EXAMPLES[name], solver)
+    wait_for(page, failures.EXAMPLES[name], solver)
     return time.perf_counter() - clock
 
 
@@ -302,10 +303,10 @@ def wait_for(page, code, solver, digits=6):
 
 def test_every_example_is_answered_within_two_seconds(chapter):
     """On a machine that is busy with something else, of the time that is left to us."""
-    other = live.WELL_POSED[0].name
+    other = failures.WELL_POSED[0].name
     for solver in ("SCS", "CLARABEL"):
         choose(chapter, other, solver)
-        for name, code in live.EXAMPLES.items():
+        for name, code in failures.EXAMPLES.items():
             if name == other:
                 continue
             taken = choose(chapter, name, solver)

@@ -119,15 +119,17 @@ def _words(judge: Callable[[Ends], str], ends: Ends) -> str:
 def _pairs(variables: Sequence[Any]) -> Iterator[Ends]:
     """Pairs of points of all sizes that have the variables' attributes; none if one is unknown."""
     rng = np.random.default_rng(0)
-    wanted = [
-        [name for name, value in variable.attributes.items() if value not in (None, False)]
-        for variable in variables
-    ]
+    wanted = [[name for name, value in v.attributes.items() if _is_set(value)] for v in variables]
     if not all(name in ATTRIBUTES for names in wanted for name in names):
         return
     for _ in range(TRIES):
         size = 2.0 ** rng.integers(-4, 5)
         yield _drawn(rng, size, variables, wanted), _drawn(rng, size, variables, wanted)
+
+
+def _is_set(value: Any) -> bool:
+    """By identity: the value of an attribute may be an array."""
+    return value is not None and value is not False
 
 
 def _drawn(

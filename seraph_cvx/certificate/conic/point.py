@@ -136,10 +136,14 @@ def judge_point(problem: cp.Problem) -> PointReport | None:
     for variable in problem.variables():
         for kind, holds in ATTRIBUTES.items():
             if variable.attributes[kind]:
-                found = _judged(lambda: _worst(holds(evaluate(variable, known))))  # noqa: B023
+                found = _judged(partial(_attribute, variable, holds, known))
                 judged.append((f"{variable.name()} is {kind}", found))
     objective = _judged(lambda: _interval(evaluate(problem.objective.expr, known)))
     return PointReport(objective, tuple(judged))
+
+
+def _attribute(variable: Any, holds: Callable[[Ball], Ball], known: dict[int, Ball]) -> Interval:
+    return _worst(holds(evaluate(variable, known)))
 
 
 def _judged(work: Callable[[], Interval]) -> Interval | str:
