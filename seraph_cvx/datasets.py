@@ -17,7 +17,17 @@ DATA_VARIABLE = "SERAPH_CVX_DATA"
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """A random sampling: training points with few labels (-1 = unknown), and test points."""
+    """A random sampling: training points with few labels (-1 = unknown), and test points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx.datasets import Sampling
+    >>> X, y = np.array([[0.0], [0.2], [2.0]]), np.array([0, -1, 1])
+    >>> sampling = Sampling("mine", X, y, X_test=np.array([[1.9]]), y_test=np.array([1]))
+    >>> sampling.labeled
+    array([ True, False,  True])
+    """
 
     name: str
     X: NDArray[np.float64]
@@ -157,6 +167,13 @@ def load_sampling(
         As for :func:`load`.
     n_points, n_labeled, seed
         As for :func:`sample`.
+
+    Examples
+    --------
+    >>> from seraph_cvx.datasets import load_sampling
+    >>> sampling = load_sampling("wine", n_points=60, n_labeled=9)
+    >>> sampling.X.shape, int(sampling.labeled.sum()), sampling.X_test.shape
+    ((60, 13), 9, (118, 13))
     """
     return sample(name, *load(name, data_dir, download), n_points, n_labeled, seed)
 

@@ -69,6 +69,16 @@ class Certificate:
     projected_by : float
         Where A was not PSD and ``project=True`` was given: the Frobenius norm of what the
         projection changed. The certificate is about the projection, not about A.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet, certify
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> bounds = certify(MStepObjective(pairs), [[0.92]])
+    >>> f"{bounds.dual_value:.3f} <= optimum <= {bounds.primal_value:.3f}"
+    '2.757 <= optimum <= 2.759'
+    >>> bounds.duality_gap < 0.002
+    True
     """
 
     primal_value: float
@@ -265,7 +275,20 @@ def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | 
 
 
 def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
-    """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown."""
+    """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> from seraph_cvx.certificate import certify_factor, nominal_gap
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> objective, L = MStepObjective(pairs), np.array([[0.9]])
+    >>> round(nominal_gap(objective, L), 4)
+    0.0665
+    >>> abs(nominal_gap(objective, L) - certify_factor(objective, L).relative_gap) < 1e-9
+    True
+    """
     with np.errstate(all="ignore"):
         bounds = bound_pairs(objective, L)
         coordinates = objective.geometry.dual_coordinates

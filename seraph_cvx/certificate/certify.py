@@ -106,7 +106,18 @@ def certify(
 
 
 def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0) -> Certificate:
-    """Certify A = LL', given its factor L: an (m, rho) array."""
+    """Certify A = LL', given its factor L: an (m, rho) array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> from seraph_cvx.certificate import certify_factor
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> bounds = certify_factor(MStepObjective(pairs), np.array([[0.96]]))
+    >>> f"{bounds.dual_value:.3f} <= optimum <= {bounds.primal_value:.3f}"
+    '2.758 <= optimum <= 2.759'
+    """
     L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
     if objective.penalties:
         from .penalized import certify_penalized

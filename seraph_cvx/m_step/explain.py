@@ -35,6 +35,14 @@ class ConvexityProof:
     refutation : Chord or None
         Of an objective or constraint to which no rule applies: two points between which it is
         proven not to be convex. None: not settled.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> from seraph_cvx import explain_convexity
+    >>> proof = explain_convexity(cp.Problem(cp.Minimize(cp.square(cp.Variable(name="x")))))
+    >>> proof.holds, [node.curvature for node in proof.walk()]
+    (True, ['CONVEX', 'CONVEX', 'AFFINE'])
     """
 
     expression: str

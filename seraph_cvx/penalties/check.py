@@ -69,6 +69,16 @@ class PenaltyReport:
     block : Penalty
     n_features : int
     checks : tuple of PenaltyCheck
+
+    Examples
+    --------
+    >>> from seraph_cvx.penalties import Ridge, check_penalty
+    >>> class Mistaken(Ridge):
+    ...     def conjugate(self, Z):
+    ...         return 0.0
+    >>> report = check_penalty(Mistaken(2.0), n_features=2, n_matrices=1)
+    >>> report.holds, report.failures[0].claim
+    (False, 'conjugate: P(A) + P*(Z) >= <Z, A>')
     """
 
     block: Penalty

@@ -103,6 +103,23 @@ class Penalty(ABC):
     refers_to_features : bool
         Whether P depends on the features, so that it means nothing in other coordinates, such as
         those of a kernel. A function of the eigenvalues alone does not.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import numpy as np
+    >>> from seraph_cvx.penalties import Penalty, check_penalty
+    >>> class Squares(Penalty):  # P(A) = weight * ||A||_F^2 / 2
+    ...     def value(self, A):
+    ...         return self.weight * np.sum(A**2) / 2
+    ...     def subgradient(self, A):
+    ...         return self.weight * A
+    ...     def conjugate(self, Z):
+    ...         return np.sum(Z**2) / (2 * self.weight)
+    ...     def expression(self, A, weight):
+    ...         return weight * cp.sum_squares(A) / 2
+    >>> check_penalty(Squares(), n_features=2, n_matrices=3).holds
+    True
     """
 
     weight: float = 1.0

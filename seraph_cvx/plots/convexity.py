@@ -65,6 +65,18 @@ class SliceDisplay(Display):
         Coordinates of the projected iterates.
     distances : dict of str to float
         The largest distance of an iterate from the slice, relative to its distance from A_0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> from seraph_cvx.plots import SliceDisplay
+    >>> pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 3.0], [2.0, 2.0]], [0, 0, 1])
+    >>> corners = {"0": np.zeros((2, 2)), "E": np.diag([1.0, 0.0]), "I": np.eye(2)}
+    >>> paths = {"one step": [np.zeros((2, 2)), np.diag([3.0, 1.0])]}
+    >>> display = SliceDisplay.from_result(MStepObjective(pairs), corners, paths, resolution=9)
+    >>> display.paths["one step"][-1].round(6)
+    array([2., 1.])
     """
 
     x: FloatArray
@@ -95,19 +107,6 @@ class SliceDisplay(Display):
         resolution : int
             Points per side of the grid, besides those through the corners, where the boundary of
             the cone may turn; f is evaluated at the square of it.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from seraph_cvx import MStepObjective, PairSet
-        >>> from seraph_cvx.plots import SliceDisplay
-        >>> pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 3.0], [2.0, 2.0]], [0, 0, 1])
-        >>> corners = {"0": np.zeros((2, 2)), "E": np.diag([1.0, 0.0]), "I": np.eye(2)}
-        >>> paths = {"one step": [np.zeros((2, 2)), np.diag([3.0, 1.0])]}
-        >>> display = SliceDisplay.from_result(MStepObjective(pairs), corners, paths, resolution=9)
-        >>> display.paths["one step"]
-        array([[0., 0.],
-               [2., 1.]])
         """
         if resolution < 2:
             raise ValueError(f"resolution={resolution}: a grid has at least 2 points per side.")
@@ -221,6 +220,15 @@ class SegmentDisplay(Display):
         t, from 0 to 1.
     convex_values, paper_values : (k,) arrays
         f of the M-step and the objective (7), both as minimizations.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> from seraph_cvx.plots import SegmentDisplay
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> display = SegmentDisplay.from_result(MStepObjective(pairs), [[0.0]], [[3.0]]).plot()
+    >>> display.excess(display.convex_values) <= 1e-12
+    True
     """
 
     positions: FloatArray
@@ -241,15 +249,6 @@ class SegmentDisplay(Display):
             A_0 and A_1, positive semidefinite.
         n_points : int
             At least 2.
-
-        Examples
-        --------
-        >>> from seraph_cvx import MStepObjective, PairSet
-        >>> from seraph_cvx.plots import SegmentDisplay
-        >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-        >>> display = SegmentDisplay.from_result(MStepObjective(pairs), [[0.0]], [[3.0]]).plot()
-        >>> display.excess(display.convex_values) <= 1e-12
-        True
         """
         m = objective.pairs.n_features
         A, B = check_metric(start, m, "start"), check_metric(end, m, "end")

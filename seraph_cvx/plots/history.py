@@ -54,6 +54,15 @@ class HistoryDisplay(Display):
         (7), as a minimization.
     descent_values, relative_gaps : (n_iterations,) arrays or None
         J and the certified relative gaps; None for algorithm="direct", which has neither.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet, alternate
+    >>> from seraph_cvx.plots import HistoryDisplay
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> display = HistoryDisplay.from_result(alternate(pairs)).plot()
+    >>> [ax.get_ylabel() for ax in display.axes_]
+    ['J (lower is better)', '(7), which may rise', 'certified relative gap']
     """
 
     numbers: IntArray
@@ -71,15 +80,6 @@ class HistoryDisplay(Display):
         ----------
         result : Alternation, DirectSolution, or the history of either
             One Iteration each, or the values of (7).
-
-        Examples
-        --------
-        >>> from seraph_cvx import PairSet, alternate
-        >>> from seraph_cvx.plots import HistoryDisplay
-        >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-        >>> display = HistoryDisplay.from_result(alternate(pairs)).plot()
-        >>> [ax.get_ylabel() for ax in display.axes_]
-        ['J (lower is better)', '(7), which may rise', 'certified relative gap']
         """
         history: Any = result
         if isinstance(result, Alternation):
@@ -143,6 +143,12 @@ class DualityDisplay(Display):
     Parameters
     ----------
     iterations, primal_values, dual_values : (n_iterates,) arrays
+
+    Examples
+    --------
+    >>> from seraph_cvx.plots import DualityDisplay
+    >>> DualityDisplay.from_result([(0, 9.0, 1.0), (1, 5.0, 4.5)]).gaps
+    array([8. , 0.5])
     """
 
     iterations: FloatArray
@@ -157,12 +163,6 @@ class DualityDisplay(Display):
         ----------
         records : sequence of (iteration, primal value, dual value)
             For example of :func:`seraph_cvx.certify` at each iterate.
-
-        Examples
-        --------
-        >>> from seraph_cvx.plots import DualityDisplay
-        >>> DualityDisplay.from_result([(0, 9.0, 1.0), (1, 5.0, 4.5)]).gaps
-        array([8. , 0.5])
         """
         table = np.array(records, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != 3:

@@ -197,6 +197,15 @@ class MetricDisplay(Display):
         For labels that are positions in this sequence: their names in the legend.
     labeled : (n,) boolean array, optional
         Which points had their label used: they are large, the others small. By default all are.
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> from seraph_cvx.plots import MetricDisplay
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
+    >>> model = SERAPH().fit(X, [0, 0, 1, 1])
+    >>> MetricDisplay.from_estimator(model, X, [0, 0, 1, 1]).plot().ax_.get_title()
+    'Before: Euclidean distance'
     """
 
     before: FloatArray
@@ -295,15 +304,6 @@ class MetricDisplay(Display):
         model : SERAPH or another fitted metric learner
         X, y, threshold, **more
             As for :meth:`from_result`; a model without a threshold needs one.
-
-        Examples
-        --------
-        >>> from seraph_cvx import SERAPH
-        >>> from seraph_cvx.plots import MetricDisplay
-        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
-        >>> model = SERAPH().fit(X, [0, 0, 1, 1])
-        >>> MetricDisplay.from_estimator(model, X, [0, 0, 1, 1]).plot().ax_.get_title()
-        'Before: Euclidean distance'
         """
         refuse_kernel(
             model, "which the features of X do not show: use PosteriorDisplay.from_estimator"

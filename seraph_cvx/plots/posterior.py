@@ -51,6 +51,16 @@ class PosteriorDisplay(Display):
         class along the leading learned coordinate.
     blocks : list of (str, int)
         The classes in this order, each with the number of its points; empty without labels.
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> from seraph_cvx.plots import PosteriorDisplay
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
+    >>> model = SERAPH().fit(X, [0, 0, 1, 1])
+    >>> display = PosteriorDisplay.from_estimator(model, X, [0, 0, 1, 1]).plot()
+    >>> display.ax_.get_xlabel()
+    'points, sorted by class'
     """
 
     posterior: FloatArray
@@ -110,16 +120,6 @@ class PosteriorDisplay(Display):
         threshold : float, optional
             By default p is the model's own `predict_pair_proba`. With a threshold, which a model
             without that method needs, p is eq. (8) at the distances after `transform`.
-
-        Examples
-        --------
-        >>> from seraph_cvx import SERAPH
-        >>> from seraph_cvx.plots import PosteriorDisplay
-        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
-        >>> model = SERAPH().fit(X, [0, 0, 1, 1])
-        >>> display = PosteriorDisplay.from_estimator(model, X, [0, 0, 1, 1]).plot()
-        >>> display.ax_.get_xlabel()
-        'points, sorted by class'
         """
         coordinates = np.asarray(model.transform(X), dtype=np.float64)
         if threshold is None and hasattr(model, "predict_pair_proba"):

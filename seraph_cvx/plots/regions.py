@@ -70,6 +70,15 @@ class RegionsDisplay(Display):
         Certified relative gaps, for a third panel.
     class_names : sequence of str, optional
         For labels that are positions in this sequence: their names in the legend.
+
+    Examples
+    --------
+    >>> from seraph_cvx.plots import RegionsDisplay
+    >>> X, y = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0]], [0, -1, 1]
+    >>> others, classes = [[0.2, 8.0], [1.9, 1.0]], [0, 1]
+    >>> display = RegionsDisplay.from_result([[4.0, 0.0], [0.0, 0.0]], X, y, others, classes)
+    >>> display.errors
+    (0.5, 0.0)
     """
 
     before: NearestLabeled
@@ -103,15 +112,6 @@ class RegionsDisplay(Display):
         gaps : array_like, optional
             One certified relative gap for each iteration: it is drawn in a third panel.
         class_names : sequence of str, optional
-
-        Examples
-        --------
-        >>> from seraph_cvx.plots import RegionsDisplay
-        >>> X, y = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0]], [0, -1, 1]
-        >>> others, classes = [[0.2, 8.0], [1.9, 1.0]], [0, 1]
-        >>> display = RegionsDisplay.from_result([[4.0, 0.0], [0.0, 0.0]], X, y, others, classes)
-        >>> display.errors
-        (0.5, 0.0)
         """
         points, test = check_points(X), check_points(X_test)
         labels, truth = np.asarray(y), np.asarray(y_test)

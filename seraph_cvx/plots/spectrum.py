@@ -55,6 +55,14 @@ class SpectrumDisplay(Display):
     eigenvalues : dict of str to (m,) arrays
         Of each metric, largest first.
     ranks : dict of str to int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx.plots import SpectrumDisplay
+    >>> before, after = np.eye(2), np.diag([0.0, 3.0])
+    >>> SpectrumDisplay.from_result({"before": before, "after": after}).ranks
+    {'before': 2, 'after': 1}
     """
 
     eigenvalues: dict[str, FloatArray]
@@ -68,14 +76,6 @@ class SpectrumDisplay(Display):
         ----------
         metrics : (m, m) array_like, or mapping of str to such
             For example before and after, or one for each trace weight.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from seraph_cvx.plots import SpectrumDisplay
-        >>> before, after = np.eye(2), np.diag([0.0, 3.0])
-        >>> SpectrumDisplay.from_result({"before": before, "after": after}).ranks
-        {'before': 2, 'after': 1}
         """
         named = metrics if isinstance(metrics, Mapping) else {"A": metrics}
         if not named:
@@ -164,6 +164,15 @@ class PathDisplay(Display):
         From this trace weight on up the metric is zero; drawn where it is finite.
     axis : str
         The name of the weight.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet, seraph_path
+    >>> from seraph_cvx.plots import PathDisplay
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
+    >>> PathDisplay.from_result(path).eigenvalues.shape
+    (4, 2)
     """
 
     trace_weights: FloatArray
@@ -181,15 +190,6 @@ class PathDisplay(Display):
         ----------
         path : SeraphPath
             Of :func:`seraph_cvx.seraph_path`.
-
-        Examples
-        --------
-        >>> from seraph_cvx import PairSet, seraph_path
-        >>> from seraph_cvx.plots import PathDisplay
-        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
-        >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
-        >>> PathDisplay.from_result(path).eigenvalues.shape
-        (4, 2)
         """
         return cls(
             path.weights,
@@ -293,6 +293,12 @@ class FeatureWeightsDisplay(Display):
         What part of the sum of all weights they have.
     is_diagonal : bool
         Whether the weights are all there is to the metric.
+
+    Examples
+    --------
+    >>> from seraph_cvx.plots import FeatureWeightsDisplay
+    >>> FeatureWeightsDisplay.from_result([[1.0, 0.0], [0.0, 3.0]], ["width", "length"]).names
+    ['length', 'width']
     """
 
     weights: FloatArray
@@ -314,12 +320,6 @@ class FeatureWeightsDisplay(Display):
             By default "feature 0", "feature 1", ...
         most : int
             Show at most this many features, those of the largest weights.
-
-        Examples
-        --------
-        >>> from seraph_cvx.plots import FeatureWeightsDisplay
-        >>> FeatureWeightsDisplay.from_result([[1.0, 0.0], [0.0, 3.0]], ["width", "length"]).names
-        ['length', 'width']
         """
         A = check_metric(metric, len(np.asarray(metric)), "metric")
         names = [f"feature {k}" for k in range(len(A))]

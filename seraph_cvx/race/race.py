@@ -321,7 +321,15 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> list[s
 
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
-    """The versions of this package, of its libraries and of the solvers that race."""
+    """The versions of this package, of its libraries and of the solvers that race.
+
+    Examples
+    --------
+    >>> from seraph_cvx.race.race import versions
+    >>> from seraph_cvx.race.solvers import entrants
+    >>> list(versions(entrants(["newton"])))
+    ['python', 'seraph-cvx', 'numpy', 'scipy', 'scikit-learn', 'cvxpy']
+    """
     others = {e.distribution or e.solver.lower() for e in chosen if e.formulation}
     found = {"python": platform.python_version()}
     for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *sorted(others)):

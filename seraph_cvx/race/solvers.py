@@ -100,7 +100,18 @@ def register_solver(name: str, function: str | Callable[..., Any]) -> None:
 
 
 def forget_solver(name: str) -> None:
-    """Remove a registered solver."""
+    """Remove a registered solver.
+
+    Examples
+    --------
+    >>> from seraph_cvx.race.solvers import entrants, forget_solver, register_solver
+    >>> register_solver("own", "seraph_cvx.race.solvers:our_solver")
+    >>> forget_solver("own")
+    >>> entrants(["own"])
+    Traceback (most recent call last):
+    ...
+    ValueError: There is no solver 'own'. Those that are installed are newton, fista, ...
+    """
     _REGISTERED.pop(name, None)
 
 
@@ -250,7 +261,17 @@ _OUR_SOLVERS: dict[str, Callable[..., MStepSolution]] = {
 def our_solver(
     objective: MStepObjective, tol: float, time_limit: float, solver: str = "newton"
 ) -> Attempt:
-    """Solve by a solver of this package; only "newton" takes penalties."""
+    """Solve by a solver of this package; only "newton" takes penalties.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> from seraph_cvx.race.solvers import our_solver
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> attempt = our_solver(MStepObjective(pairs), tol=1e-8, time_limit=10.0)
+    >>> attempt.claims, attempt.matrix.round(2)
+    (True, array([[0.92]]))
+    """
     if solver != "newton" and objective.penalties:
         raise NotForThisProblem(
             f"{solver} takes no penalties but the trace penalty and the manifold term, "

@@ -25,6 +25,16 @@ class Status(StrEnum):
     "rounding_limit" is a gap above the tolerance but below 1e-6 that cannot be proved to be smaller
     in double precision: all that a solver can do, and no failure. "inaccurate" is a larger gap.
     "time_limit" and "interrupted" (by Ctrl-C or a callback) end with the best metric so far.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet, Status, solve_m_step
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> status = solve_m_step(MStepObjective(pairs)).status
+    >>> status is Status.CERTIFIED, status == "certified"
+    (True, True)
+    >>> [status.value for status in Status if status.reached_tolerance]
+    ['certified', 'stationary', 'rounding_limit']
     """
 
     CERTIFIED = "certified"
@@ -55,6 +65,17 @@ class OptimumNotAttained(ValueError):
         A unit vector u: f(A + t uu') falls as t grows, whatever A.
     pair : (int, int)
         The labeled or unlabeled pair counted as dissimilar that stretches most along it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, solve_m_step
+    >>> pairs = PairSet.from_labels([[0.0, 0.0], [0.0, 1.0], [2.0, 0.0]], [0, 0, 1])
+    >>> try:  # nothing keeps the first feature's weight from growing
+    ...     solve_m_step(MStepObjective(pairs, trace_weight=0.0))
+    ... except OptimumNotAttained as error:
+    ...     print(np.abs(error.direction).round(6))
+    [1. 0.]
     """
 
     def __init__(self, message: str, direction: FloatArray, pair: tuple[int, int]) -> None:

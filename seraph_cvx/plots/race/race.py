@@ -245,6 +245,14 @@ class WorkPrecisionDisplay(Display):
         One panel each.
     time_limit : float, optional
         The seconds that a run could take, marked in each panel.
+
+    Examples
+    --------
+    >>> from seraph_cvx.plots import WorkPrecisionDisplay
+    >>> row = dict(instance="iris", solver="SCS", formulation="dual", tol=1e-3, claims=True)
+    >>> row |= dict(true_gap=1e-4, total_seconds=0.5)
+    >>> WorkPrecisionDisplay.from_result([row]).plot().ax_.get_title()
+    'iris'
     """
 
     rows: Rows
@@ -270,14 +278,6 @@ class WorkPrecisionDisplay(Display):
             the quantiles 1/8, 3/8, 5/8 and 7/8 are taken, each the middle one of a quarter.
         time_limit : float, optional
             By default the race's own, where a Race is given.
-
-        Examples
-        --------
-        >>> from seraph_cvx.plots import WorkPrecisionDisplay
-        >>> row = dict(instance="iris", solver="SCS", formulation="dual", tol=1e-3, claims=True)
-        >>> row |= dict(true_gap=1e-4, total_seconds=0.5)
-        >>> WorkPrecisionDisplay.from_result([row]).plot().ax_.get_title()
-        'iris'
         """
         rows = race.rows if isinstance(race, Race) else race
         if time_limit is None and isinstance(race, Race):
