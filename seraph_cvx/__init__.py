@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .solvers.not_certified import NotCertified
     from .theory.report import verify_paper
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "SERAPH",
     "SERAPHCV",

@@ -9,7 +9,10 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+import yaml
 from built_package import build, install, run
+
+import seraph_cvx
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +61,79 @@ def files_below(folder, *parts):
     """All files of these parts of a folder, but for what Python compiles."""
     found = [path for part in parts for path in (folder / part).rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix() for path in found if path.suffix != ".pyc"}
+
+
+def workflow(repository, name):
+    """The text of a workflow, and what it says; YAML 1.1 reads its key `on` as true."""
+    text = (repository / ".github" / "workflows" / name).read_text(encoding="utf-8")
+    return text, yaml.safe_load(text)
+
+
+def commands(job):
+    return "\n".join(step.get("run", "") for step in job["steps"]).splitlines()
+
+
+def actions(job):
+    return [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step]
+
+
+MAY_WRITE = {
+    "docs.yml": {("deploy", "pages", "github-pages"), ("deploy", "id-token", "github-pages")},
+    "release.yml": {("testpypi", "id-token", "testpypi"), ("pypi", "id-token", "pypi")},
+}
+"""The jobs of a workflow that may write, what they may write, and their environments."""
+
+
+@pytest.mark.parametrize("name", MAY_WRITE)
+def test_a_workflow_says_that_it_was_not_run_and_may_do_no_more_than_it_has_to(repository, name):
+    text, said = workflow(repository, name)
+    assert text.startswith("# This workflow has not been run yet")
+    assert said["permissions"] == {}  # each job has its own
+    writes = {
+        (job, scope, body.get("environment", {}).get("name"))
+        for job, body in said["jobs"].items()
+        for scope, access in body["permissions"].items()
+        if access == "write"
+    }
+    assert writes == MAY_WRITE[name]
+    assert "secrets." not in text
+    versions = re.findall(r"uses: \S+@(\S+)", text)
+    assert versions
+    assert all(re.fullmatch(r"(release/)?v\d+", version) for version in versions)
+
+
+def test_the_site_is_published_by_the_command_that_builds_it_for_us(repository):
+    _, said = workflow(repository, "docs.yml")
+    contributing = (repository / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    build_site = "python -m sphinx examples site -W"
+    assert build_site in commands(said["jobs"]["build"])
+    assert f".venv/bin/{build_site}" in contributing.splitlines()
+    assert build_site in (repository / "examples" / "conf.py").read_text(encoding="utf-8")
+    assert 'pip install -e ".[docs]"' in commands(said["jobs"]["build"])
+    assert said["jobs"]["build"]["steps"][-1]["with"] == {"path": "site"}
+    assert actions(said["jobs"]["deploy"]) == ["actions/deploy-pages"]
+
+
+def test_a_tag_uploads_the_files_that_were_tested(repository):
+    _, said = workflow(repository, "release.yml")
+    jobs = said["jobs"]
+    assert said[True] == {"push": {"tags": ["v*"]}, "workflow_dispatch": None}
+    assert "python -m build" in commands(jobs["build"])
+    assert "actions/checkout" not in actions(jobs["test"])  # it has the built files alone
+    assert jobs["test"]["needs"] == "build"
+    for name, event in (("pypi", "push"), ("testpypi", "workflow_dispatch")):
+        assert jobs[name]["needs"] == "test"
+        assert jobs[name]["if"] == f"github.event_name == '{event}'"
+        publish = ["actions/download-artifact", "pypa/gh-action-pypi-publish"]
+        assert actions(jobs[name]) == publish
+
+
+def test_the_version_is_the_same_everywhere(repository):
+    folder = repository / ".github"
+    version = seraph_cvx.__version__
+    assert yaml.safe_load((folder / "CITATION.cff").read_text("utf-8"))["version"] == version
+    changes = (folder / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## (\S+)", changes, re.M)[1] == version
 
 
 def test_both_files_are_whole(built, repository):
