@@ -1,11 +1,12 @@
-"""SERAPH in a scikit-learn pipeline: handwritten digits, most of them without a label.
+"""
+SERAPH in a scikit-learn pipeline: handwritten digits, most of them without a label
+===================================================================================
 
 The metric learns from all points; the classifier behind it must see the labeled ones alone. What is
 gained depends on which digits are labeled: so it is measured over twenty draws.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -75,22 +76,16 @@ rank = numerical_rank(model.m_step_metric_)
 print(f"rank {rank} of the last M-step's metric, {len(model.metric_)} of the whole")
 assert rank < 20
 
-
-def draw():
-    """The accuracies of each draw, and the posterior of all pairs of the last one's digits."""
-    figure = new_figure(32.0 / 3.0, 5.2, "Digits: five labels of each class, 1-NN")
-    left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.25])
-    left.plot([0, 1], [before, after], color=GRAY, marker="o", markersize=4, linewidth=1)
-    means, spreads = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
-    left.errorbar([-0.1, 1.1], means, spreads, fmt="D", color=PALETTE[1], capsize=5, zorder=3)
-    left.set_title(f"20 draws: {100 * gain.mean():.1f} ± {100 * noise:.1f} points gained")
-    left.set_xticks([0, 1], ["Euclidean", "learned"])
-    left.set(xlim=(-0.4, 1.4), ylabel="accuracy on 1497 other digits")
-    enlarge_text(left)
-    points = to_unit(X[train])
-    PosteriorDisplay.from_estimator(model, points, classes[train]).plot(right)
-    return figure
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The accuracies of each draw, and the posterior of all pairs of the last one's digits.
+figure = new_figure(32.0 / 3.0, 5.2, "Digits: five labels of each class, 1-NN")
+left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.25])
+left.plot([0, 1], [before, after], color=GRAY, marker="o", markersize=4, linewidth=1)
+means, spreads = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
+left.errorbar([-0.1, 1.1], means, spreads, fmt="D", color=PALETTE[1], capsize=5, zorder=3)
+left.set_title(f"20 draws: {100 * gain.mean():.1f} ± {100 * noise:.1f} points gained")
+left.set_xticks([0, 1], ["Euclidean", "learned"])
+left.set(xlim=(-0.4, 1.4), ylabel="accuracy on 1497 other digits")
+enlarge_text(left)
+points = to_unit(X[train])
+PosteriorDisplay.from_estimator(model, points, classes[train]).plot(right)

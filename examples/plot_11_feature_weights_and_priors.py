@@ -1,10 +1,11 @@
-"""Two penalties in use: a weight for each feature, and yesterday's metric as a prior.
+"""
+Two penalties in use: a weight for each feature, and yesterday's metric as a prior
+==================================================================================
 
 `SERAPH(penalties=[...])` takes any blocks of `seraph_cvx.penalties`, and certifies with them.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -73,22 +74,16 @@ print("errors:", mean.round(1), "what is gained:", gain.mean(axis=0).round(1), "
 assert np.all(gain.mean(axis=0)[2:4] > 2.0 * noise[2:4])
 assert mean[-1] < mean[0]
 
-
-def draw():
-    """The weights of the features, and the errors with and without the prior."""
-    figure = new_figure(SLIDE_WIDTH, 4.8, "Feature weights, and a metric carried on")
-    left, right = figure.subplots(1, 2)
-    FeatureWeightsDisplay.from_estimator(weighting, most=8).plot(
-        left, title="Wine, five labels a class"
-    )
-    names = ["today's labels", *(f"prior, weight {w:g}" for w in PRIOR_WEIGHTS), "old metric"]
-    colors = [LINE_COLORS[1], *[LINE_COLORS[2]] * 3, LINE_COLORS[0]]
-    right.bar_label(right.barh(names, mean, color=colors), fmt=" %.1f", fontsize=TEXT_SIZE)
-    right.set(ylim=(4.6, -0.6), xlim=(0.0, 1.2 * mean.max()), xlabel="error of 1-NN, %")
-    right.set_title("Breast cancer, 30 draws")
-    enlarge_text(right)
-    return figure
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The weights of the features, and the errors with and without the prior.
+figure = new_figure(SLIDE_WIDTH, 4.8, "Feature weights, and a metric carried on")
+left, right = figure.subplots(1, 2)
+FeatureWeightsDisplay.from_estimator(weighting, most=8).plot(
+    left, title="Wine, five labels a class"
+)
+names = ["today's labels", *(f"prior, weight {w:g}" for w in PRIOR_WEIGHTS), "old metric"]
+colors = [LINE_COLORS[1], *[LINE_COLORS[2]] * 3, LINE_COLORS[0]]
+right.bar_label(right.barh(names, mean, color=colors), fmt=" %.1f", fontsize=TEXT_SIZE)
+right.set(ylim=(4.6, -0.6), xlim=(0.0, 1.2 * mean.max()), xlabel="error of 1-NN, %")
+right.set_title("Breast cancer, 30 draws")
+enlarge_text(right)

@@ -1,11 +1,12 @@
-"""Why the M-step is convex, and the objective (7) is not.
+"""
+Why the M-step is convex, and the objective (7) is not
+======================================================
 
 Convexity can be proved by rules, node by node; that it is missing is shown by one segment on which
 a function is above its chord.
 """
 
 import numpy as np
-from gallery import save
 from reproduction.evidence.figures import artificial_set
 
 from seraph_cvx import MStepObjective, PairSet, state_m_step
@@ -46,11 +47,6 @@ print(f"above its chord, relatively: M-step {convex_excess:.1e}, objective (7) {
 assert convex_excess <= 1e-12
 assert paper_excess > 0.05
 
-
-def draw():
-    """f of (11) and the objective (7) from one metric to the other."""
-    return segment.draw(title="From a metric of one feature to one of the other")
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# f of (11) and the objective (7) from one metric to the other.
+figure = segment.draw(title="From a metric of one feature to one of the other")

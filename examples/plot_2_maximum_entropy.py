@@ -1,11 +1,12 @@
-"""The dual of the M-step is a maximum-entropy problem, and its multiplier is the metric.
+"""
+The dual of the M-step is a maximum-entropy problem, and its multiplier is the metric
+=====================================================================================
 
 Primal and dual have the same optimal value. So any feasible point of the dual proves how far a
 metric is from the optimum, whoever found it.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import load_iris
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
@@ -73,22 +74,16 @@ print(f"after {number} steps the optimum lies in an interval of {certificate.dua
 assert certificate.duality_gap <= 1e-8
 assert all(low <= optimum.value + 1e-9 <= high + 2e-9 for _, high, low in records)
 
-
-def draw():
-    """The bounds closing on the optimum; and p of the dual against the posterior."""
-    figure = new_figure(32.0 / 3.0, 5.2, "Two problems, one value: M-step and maximum entropy")
-    grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
-    bounds = [figure.add_subplot(grid[row, 0]) for row in (0, 1)]
-    DualityDisplay.from_result(records).plot(bounds)
-    ax = figure.add_subplot(grid[:, 1])
-    ax.plot([0, 1], [0, 1], color="black", linewidth=1)
-    ax.plot(posterior, entropic, "o", color=PALETTE[2], alpha=0.5, markersize=5)
-    ax.set(xlabel="p(−1) by (8) at the optimal metric", ylabel="p of the maximum-entropy dual")
-    ax.set_aspect("equal")
-    ax.set_title("The p of the dual is the posterior")
-    enlarge_text(ax)
-    return figure
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The bounds closing on the optimum; and p of the dual against the posterior.
+figure = new_figure(32.0 / 3.0, 5.2, "Two problems, one value: M-step and maximum entropy")
+grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
+bounds = [figure.add_subplot(grid[row, 0]) for row in (0, 1)]
+DualityDisplay.from_result(records).plot(bounds)
+ax = figure.add_subplot(grid[:, 1])
+ax.plot([0, 1], [0, 1], color="black", linewidth=1)
+ax.plot(posterior, entropic, "o", color=PALETTE[2], alpha=0.5, markersize=5)
+ax.set(xlabel="p(−1) by (8) at the optimal metric", ylabel="p of the maximum-entropy dual")
+ax.set_aspect("equal")
+ax.set_title("The p of the dual is the posterior")
+enlarge_text(ax)

@@ -1,11 +1,12 @@
-"""One M-step, every solver, one referee.
+"""
+One M-step, every solver, one referee
+=====================================
 
 A solver's own word is not a grade. Here each answer is graded by the same certificate, whatever
 method it came from and whatever it said of itself.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
@@ -52,13 +53,8 @@ unproved = [row for row in claims if row["proved_gap"] > row["tol"]]
 print(f"{len(claims)} claims of success, {len(unproved)} of them not proved by their own answer")
 assert {row["solver"] for row in unproved} <= {"CLARABEL", "SCS"}
 
-
-def draw():
-    """The seconds to each true gap, the best of each solver's formulations."""
-    rows = [row | {"instance": "iris, 435 pairs"} for row in race.rows]
-    display = WorkPrecisionDisplay.from_result(rows)
-    return display.draw(title="One M-step, two tolerances, one referee")
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The seconds to each true gap, the best of each solver's formulations.
+rows = [row | {"instance": "iris, 435 pairs"} for row in race.rows]
+display = WorkPrecisionDisplay.from_result(rows)
+figure = display.draw(title="One M-step, two tolerances, one referee")

@@ -1,11 +1,12 @@
-"""What the alternation of E-step and M-step really descends.
+"""
+What the alternation of E-step and M-step really descends
+=========================================================
 
 The paper's objective is (7). Its EM-like scheme descends another function, J, and (7) may rise
 meanwhile; both are in the history of every run.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -58,11 +59,6 @@ seven_sharper = descent_values(MStepObjective(pairs), sharper.metric)[1]
 print(f"(7) after EM with sharpness 2: {seven_sharper:.2f}")
 assert seven_sharper < 0.8 * seven[-1]
 
-
-def draw():
-    """J, the objective (7) with its rises marked, and the certified gap of each M-step."""
-    return history.draw(title="EM on wine: J falls, the paper's objective (7) rises")
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# J, the objective (7) with its rises marked, and the certified gap of each M-step.
+figure = history.draw(title="EM on wine: J falls, the paper's objective (7) rises")

@@ -1,11 +1,12 @@
-"""Posterior sparsity: what the unlabeled pairs add (the paper's Figure 1).
+"""
+Posterior sparsity: what the unlabeled pairs add (the paper's Figure 1)
+=======================================================================
 
 Six labeled pairs can be explained by the wrong feature. The entropy of the unlabeled pairs prefers
 a metric that is sure about most of them, and that is the right one here.
 """
 
 import numpy as np
-from gallery import save
 from reproduction.evidence.figures import POSTERIOR_FACTOR, artificial_set
 from reproduction.evidence.methods import stop_early
 from reproduction.evidence.tasks import nearest_neighbor_error
@@ -58,20 +59,12 @@ print("wrong in %:", errors)
 assert errors[0] > nearest_neighbor_error(sampling, np.eye(2))
 assert errors[1] == 0.0
 
-
-def draw():
-    """The posterior of all pairs of the unlabeled points, sorted by true class, for both."""
-    figure = new_figure(32.0 / 3.0, 5.0, "Posterior sparsity: who is of one class with whom?")
-    for ax, (name, metric), error in zip(
-        figure.subplots(1, 2), metrics.items(), errors, strict=True
-    ):
-        display = PosteriorDisplay.from_result(
-            metric, sampling.X_test, sampling.y_test, class_names=["left", "right"]
-        )
-        display.plot(ax, title=f"{name}: {error:.0f} % wrong", color_bar=False)
-    add_color_bar(figure.axes)
-    return figure
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The posterior of all pairs of the unlabeled points, sorted by true class, for both.
+figure = new_figure(32.0 / 3.0, 5.0, "Posterior sparsity: who is of one class with whom?")
+for ax, (name, metric), error in zip(figure.subplots(1, 2), metrics.items(), errors, strict=True):
+    display = PosteriorDisplay.from_result(
+        metric, sampling.X_test, sampling.y_test, class_names=["left", "right"]
+    )
+    display.plot(ax, title=f"{name}: {error:.0f} % wrong", color_bar=False)
+add_color_bar(figure.axes)

@@ -1,11 +1,12 @@
-"""Projection sparsity: what the trace penalty takes away (the paper's Figure 2).
+"""
+Projection sparsity: what the trace penalty takes away (the paper's Figure 2)
+=============================================================================
 
 tr(A) is the smallest mixed norm of A over all rotations, eq. (15): it does not shrink entries, it
 removes directions. What is left is a projection.
 """
 
 import numpy as np
-from gallery import save
 from reproduction.evidence.figures import PROJECTION_WEIGHT, artificial_set
 from reproduction.evidence.tasks import nearest_neighbor_error
 
@@ -61,16 +62,11 @@ assert errors[PROJECTION_WEIGHT] == 0.0
 assert euclidean > 10.0
 assert errors[0.1] > 30.0
 
-
-def draw():
-    """The points, four of them labeled, and the one dimension that is left of them."""
-    truth = np.concatenate([sampling.y[sampling.labeled], sampling.y_test])
-    names = {"feature_names": ["horizontal", "vertical"], "class_names": ["left", "right"]}
-    marked = {"features": (0, 1), "labeled": sampling.labeled}
-    display = MetricDisplay.from_result(sparse, sampling.X, truth, **marked, **names)
-    wrong = f"{euclidean:.0f} % of the points wrong before, {errors[PROJECTION_WEIGHT]:.0f} % after"
-    return display.draw(title=f"λ = {PROJECTION_WEIGHT:.0f}: {wrong}")
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The points, four of them labeled, and the one dimension that is left of them.
+truth = np.concatenate([sampling.y[sampling.labeled], sampling.y_test])
+names = {"feature_names": ["horizontal", "vertical"], "class_names": ["left", "right"]}
+marked = {"features": (0, 1), "labeled": sampling.labeled}
+display = MetricDisplay.from_result(sparse, sampling.X, truth, **marked, **names)
+wrong = f"{euclidean:.0f} % of the points wrong before, {errors[PROJECTION_WEIGHT]:.0f} % after"
+figure = display.draw(title=f"λ = {PROJECTION_WEIGHT:.0f}: {wrong}")

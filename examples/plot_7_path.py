@@ -1,11 +1,12 @@
-"""The rank of the metric against the trace weight.
+"""
+The rank of the metric against the trace weight
+===============================================
 
 From the critical trace weight on, the metric is zero, and that weight is known before anything is
 solved. Below it the metric grows a direction at a time, every point of the path with a certificate.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -56,12 +57,7 @@ assert all(point.status is Status.CERTIFIED for point in path)
 print(f"critical trace weight {critical:.1f}; the paper's is 1")
 assert critical > 500.0
 
-
-def draw():
-    """Eigenvalues, rank and certified gap as the trace weight falls."""
-    title = f"Wine: zero above {critical:.0f}, then a direction at a time"
-    return PathDisplay.from_result(path).draw(title=title)
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# Eigenvalues, rank and certified gap as the trace weight falls.
+title = f"Wine: zero above {critical:.0f}, then a direction at a time"
+figure = PathDisplay.from_result(path).draw(title=title)

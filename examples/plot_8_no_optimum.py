@@ -1,11 +1,12 @@
-"""When an M-step has no optimum, and how one is told.
+"""
+When an M-step has no optimum, and how one is told
+==================================================
 
 Without a trace penalty the objective (11) usually falls for ever along some direction. That is
 decided before any solver starts, and answered with the direction, the pair and the cure.
 """
 
 import numpy as np
-from gallery import save
 
 from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, solve_m_step
 from seraph_cvx.plots import SliceDisplay
@@ -47,15 +48,10 @@ lengths = [u @ optimum.metric @ u for optimum in optima]
 print("A along u, as the trace weight falls:", np.round(lengths, 2))
 assert np.all(np.diff(lengths) > 0.5)
 
-
-def draw():
-    """f without a trace penalty on a slice of the cone, and the optima with ever less of it."""
-    across = np.eye(2) - along
-    corners = {"0": np.zeros((2, 2)), "uuᵀ": along, "wwᵀ": across}
-    paths = {"optima, λ from 3 to 0.01": [optimum.metric for optimum in optima]}
-    slices = SliceDisplay.from_result(objective, corners, paths)
-    return slices.draw(title="λ = 0: f falls for ever along uuᵀ, and the optima run after it")
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# f without a trace penalty on a slice of the cone, and the optima with ever less of it.
+across = np.eye(2) - along
+corners = {"0": np.zeros((2, 2)), "uuᵀ": along, "wwᵀ": across}
+paths = {"optima, λ from 3 to 0.01": [optimum.metric for optimum in optima]}
+slices = SliceDisplay.from_result(objective, corners, paths)
+figure = slices.draw(title="λ = 0: f falls for ever along uuᵀ, and the optima run after it")

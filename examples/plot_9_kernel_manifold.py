@@ -1,11 +1,12 @@
-"""Rings: a metric on the feature space of a kernel, and neighbors that stay near.
+"""
+Rings: a metric on the feature space of a kernel, and neighbors that stay near
+==============================================================================
 
 No linear metric tells an inner ring from an outer one. In the feature space of a kernel a linear
 metric does, and the manifold term carries the few labels along the rings.
 """
 
 import numpy as np
-from gallery import save
 from sklearn.datasets import make_circles
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -55,21 +56,15 @@ assert accuracy["kernel and manifold"] > 0.99
 # labels the kernel alone was right for 0.91 to 0.97, with this weight of the manifold term each
 # time for all. With a tenth of that weight it was not: choose it with care (see SERAPHCV).
 
-
-def draw():
-    """The points, and the posterior of pairs of every other one under each model, by ring."""
-    figure = new_figure(32.0 / 3.0, 8.6, "Two rings: which pairs are called similar?")
-    places, *panels = figure.subplots(2, 2).flat
-    draw_points(places, X, y, ("first feature", "second feature"), RINGS)
-    places.set_title("the points and their eight labels")
-    enlarge_text(places)
-    for ax, (name, model) in zip(panels, models.items(), strict=True):
-        display = PosteriorDisplay.from_estimator(model, X[::2], classes[::2], class_names=RINGS)
-        display.plot(ax, title=f"{name}: accuracy {accuracy[name]:.2f}", color_bar=False)
-    add_color_bar(figure.axes)
-    add_legend(figure, [places])
-    return figure
-
-
-if __name__ == "__main__":
-    save(draw, __file__)
+# %%
+# The points, and the posterior of pairs of every other one under each model, by ring.
+figure = new_figure(32.0 / 3.0, 8.6, "Two rings: which pairs are called similar?")
+places, *panels = figure.subplots(2, 2).flat
+draw_points(places, X, y, ("first feature", "second feature"), RINGS)
+places.set_title("the points and their eight labels")
+enlarge_text(places)
+for ax, (name, model) in zip(panels, models.items(), strict=True):
+    display = PosteriorDisplay.from_estimator(model, X[::2], classes[::2], class_names=RINGS)
+    display.plot(ax, title=f"{name}: accuracy {accuracy[name]:.2f}", color_bar=False)
+add_color_bar(figure.axes)
+add_legend(figure, [places])

@@ -12,8 +12,11 @@ import re
 import runpy
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from html import escape, unescape
+from multiprocessing import get_context
 from pathlib import Path
 from textwrap import dedent
 from time import perf_counter
@@ -26,13 +29,6 @@ FOLDER = Path(__file__).resolve().parent
 EXERCISES, GUIDE = FOLDER.parent / "exercises", FOLDER.parent / "guide"
 PAPER = ROOT / "seraph_cvx" / "paper.py"
 TITLE = "Convex optimization on one real problem"
-FURTHER = (
-    ("exercises.html", "Problem sets and exercises"),
-    ("teacher.html", "For the teacher"),
-    ("paper.html", "The paper's equations in Python"),
-    ("guide.html", "The guide of the package"),
-)
-"""The pages beside the chapters."""
 HOME = ("index.html", "Course")
 
 
@@ -131,25 +127,35 @@ def title_of(file: Path) -> str:
     return docstring.partition("\n")[0].rstrip(".")
 
 
-def page_names() -> dict[Path, str]:
-    """The page of each file that has one."""
+def page_names(site: str | None) -> dict[Path, str]:
+    """The page of each file that has one; those of Markdown may be on a site that has them."""
+    texts = [FOLDER / "teacher.md", EXERCISES / "README.md", *sorted(GUIDE.glob("*.md"))]
     return {
         FOLDER / "README.md": "index.html",
-        FOLDER / "teacher.md": "teacher.html",
         **{chapter: f"{chapter.stem}.html" for chapter in chapter_files()},
-        EXERCISES / "README.md": "exercises.html",
         **{file: f"{file.stem}.html" for file in sorted(EXERCISES.glob("*.py"))},
         PAPER: "paper.html",
-        GUIDE / "README.md": "guide.html",
+        **{file: f"{file.parent.name}-{file.stem}.html" for file in texts if site is None},
         **{
-            file: f"guide-{file.stem}.html"
-            for file in sorted(GUIDE.glob("*.md"))
-            if file.stem != "README"
+            file: f"{site}/{file.parent.name}/{file.stem}.html"
+            for file in texts
+            if site is not None
         },
     }
 
 
-def chapter_links(chapter: Path) -> list[tuple[str, str]]:
+def further(site: Site) -> list[tuple[str, str]]:
+    """The pages beside the chapters."""
+    texts = {
+        EXERCISES / "README.md": "Problem sets and exercises",
+        FOLDER / "teacher.md": "For the teacher",
+        PAPER: "The paper's equations in Python",
+        GUIDE / "README.md": "The guide of the package",
+    }
+    return [(site.pages[file], text) for file, text in texts.items()]
+
+
+def chapter_links(site: Site, chapter: Path) -> list[tuple[str, str]]:
     """Where one can go from a chapter: to its neighbors, its slides, its problems, the code."""
     number = _number(chapter)
     near = {_number(other): other for other in chapter_files()}
@@ -159,7 +165,7 @@ def chapter_links(chapter: Path) -> list[tuple[str, str]]:
             links.append((f"{near[other].stem}.html", arrow.format(title_of(near[other]))))
     links.append((f"{chapter.stem}-slides.html", "Slides"))
     links += [(f"{file.stem}.html", "Problem set") for file in EXERCISES.glob(f"set_{number}_*.py")]
-    return [*links, *FURTHER[2:]]
+    return [*links, *further(site)[2:]]
 
 
 def write_chapter(site: Site, chapter: Path, positions: int) -> tuple[dict[str, str], Card]:
@@ -167,7 +173,7 @@ def write_chapter(site: Site, chapter: Path, positions: int) -> tuple[dict[str, 
     clock = perf_counter()
     cells = read_cells(chapter)
     print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
-    title, links = title_of(chapter), chapter_links(chapter)
+    title, links = title_of(chapter), chapter_links(site, chapter)
     parts = [site.relinked(cell.html(positions), chapter) for cell in cells]
     whole = "\n".join(parts)
     end = "".join(f'<p><a href="{page}">{escape(text)}</a></p>' for page, text in links[:3])
@@ -187,10 +193,11 @@ def write_chapter(site: Site, chapter: Path, positions: int) -> tuple[dict[str, 
 
 def other_pages(site: Site) -> Iterator[tuple[str, str]]:
     """The pages that are no chapters, by their names."""
-    links = [HOME, *FURTHER]
+    links = [HOME, *further(site)]
     for source, name in site.pages.items():
         if source.suffix == ".md" and name != "index.html":
-            yield name, site.write_text(source, links)
+            if "/" not in name:  # else it is on the site
+                yield name, site.write_text(source, links)
         elif source == PAPER:
             yield name, site.write_code(source, links)
         elif source.parent == EXERCISES:
@@ -209,19 +216,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Export the course to HTML and to Jupyter.")
     parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
+    parser.add_argument("--site", help="the address of a site that has guide and plans: no copies")
     parser.add_argument("--positions", type=int, default=20, help="of each slider, at most")
     chosen = parser.parse_args(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    site, cards = Site(page_names()), {}
+    site, cards = Site(page_names(chosen.site)), {}
 
     def write(name: str, text: str) -> None:
         (chosen.out / name).write_text(text, encoding="utf-8")
         print(f"Written: {chosen.out / name}", flush=True)
 
-    for chapter in chosen.chapters or chapter_files():
-        files, cards[chapter.stem] = write_chapter(site, chapter.resolve(), chosen.positions)
-        for name, text in files.items():
-            write(name, text)
+    chapters = [chapter.resolve() for chapter in chosen.chapters] or chapter_files()
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # one process for each core
+        written = pool.map(partial(write_chapter, site, positions=chosen.positions), chapters)
+        for chapter, (files, card) in zip(chapters, written, strict=True):
+            cards[chapter.stem] = card
+            for name, text in files.items():
+                write(name, text)
     if chosen.chapters:
         return
     for name, text in other_pages(site):
@@ -230,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         shutil.copy(file, chosen.out)
     readme = (FOLDER / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
     intro = site.relinked(plain(mo.md(readme).text), FOLDER / "README.md")
-    write("index.html", site.write(TITLE, start_page(intro, cards, FURTHER), FURTHER))
+    write("index.html", site.write(TITLE, start_page(intro, cards, further(site)), further(site)))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 import marimo as mo
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
@@ -102,7 +103,7 @@ def pictures(figures: Sequence[Figure]) -> str:
     images = []
     for figure in figures:
         file = BytesIO()
-        figure.savefig(file, format="svg")
+        FigureCanvasSVG(figure).print_svg(file)  # savefig draws a figure with a layout twice
         source = f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
         style = "flex:1 1 300px;min-width:0;max-width:560px"
         images.append(f'<img src="{source}" alt="{_in_words(figure.axes[0])}" style="{style}">')

@@ -15,12 +15,12 @@ from sklearn.datasets import load_iris
 from seraph_cvx import load_model, penalties
 
 GUIDE = ("certify-any-problem", "distance-features", "does-it-help", "from-metric-learn")
-GUIDE += ("model-your-own", "pipelines", "supervision", "weights")
+GUIDE += ("model-your-own", "pipelines", "race-your-own", "supervision", "weights")
+START = ("teacher", "solver-author", "data-scientist", "researcher")
 PAGES = ["README.md", *(f"examples/guide/{name}.md" for name in GUIDE)]
-"""The pages whose code is run here; `test_entrants.py` runs that of race-your-own."""
-
-COSTLY = "examples/guide/model-your-own.md"
-"""It solves many conic problems: slow evidence."""
+PAGES += [*(f"examples/start/{name}.md" for name in START), "examples/cheat-sheet.md"]
+COSTLY = ("examples/guide/model-your-own.md", "examples/guide/race-your-own.md")
+"""They solve many conic problems: slow evidence."""
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,12 @@ COSTLY = "examples/guide/model-your-own.md"
     [
         *PAGES[:1],
         *(
-            pytest.param(n, marks=[pytest.mark.once, *[pytest.mark.slow] * (n == COSTLY)])
+            pytest.param(n, marks=[pytest.mark.once, *[pytest.mark.slow] * (n in COSTLY)])
             for n in PAGES[1:]
         ),
     ],
 )
+@pytest.mark.usefixtures("folder")
 def test_every_python_block_prints_what_stands_below_it(repository, name):
     """A block of code without a text below it prints nothing."""
     text = (repository / name).read_text(encoding="utf-8")
@@ -49,7 +50,7 @@ def test_every_python_block_prints_what_stands_below_it(repository, name):
 def test_the_code_of_every_page_of_the_guide_is_run(repository):
     pages = (repository / "examples" / "guide").glob("*.md")
     with_code = {page.stem for page in pages if "```python" in page.read_text(encoding="utf-8")}
-    assert with_code <= {*GUIDE, "race-your-own"}
+    assert with_code == {*GUIDE}
 
 
 def test_the_readme_says_first_what_a_metric_is_for(repository):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import re
 import shutil
@@ -10,6 +11,9 @@ import subprocess
 import sys
 from importlib import import_module
 from inspect import cleandoc
+from os.path import dirname, normpath
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -141,70 +145,94 @@ def shown_formulas(chapter):
 # The pages -----------------------------------------------------------------------------------
 
 
+MAIN_PAGES = (
+    *("index", "start/README", "start/data-scientist", "cheat-sheet", "guide/README", "api"),
+    *("guide/certify-any-problem", "api/seraph_cvx.SERAPH", "gallery/index", "lecture/README"),
+    *("gallery/plot_1_convexity", "solver-comparison/README", "reproduction/README", "changes"),
+)
+"""Of the site, besides those of the course."""
+
+MOST_BYTES = 1_000_000
+"""For a page with all that it loads."""
+
+
 @pytest.mark.slow
-def test_the_course_as_pages(tmp_path):
-    """One export and one browser for all that is asked of them."""
-    command = [sys.executable, "-W", "error", FOLDER / "export.py", "--positions", "2"]
+def test_the_site_and_the_course_in_it(tmp_path):
+    """One build, which runs gallery and chapters, and one browser for all that is asked of them."""
+    site, log = tmp_path / "site", tmp_path / "doctrees"
+    command = [sys.executable, "-m", "sphinx", FOLDER.parent, site, "-W", "-q", "-d", log]
     done = subprocess.run(
-        [*command, "--out", tmp_path],
-        cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        [*command, "-D", "course_positions=2"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=1200, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    ran = re.findall(r"^(chapter\d+) ran in ([\d.]+) s$", done.stdout, re.M)
-    assert [name for name, _ in ran] == [path.stem for path in CHAPTERS]
+    ran = re.findall(r"^(chapter\d+) ran in ([\d.]+) s$", (log / "course.txt").read_text(), re.M)
+    assert {name for name, _ in ran} == {path.stem for path in CHAPTERS}
     assert [name for name, seconds in ran if float(seconds) >= 60] == []
     for path in CHAPTERS:
-        check_notebook(tmp_path / f"{path.stem}.ipynb")
-    check_links(tmp_path)
+        check_notebook(site / "course" / f"{path.stem}.ipynb")
+    check_links(site)
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    main = [site / f"{name}.html" for name in MAIN_PAGES]
+    course = sorted((site / "course").glob("*.html"))
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         context = browser.new_context(offline=True)
-        for page in sorted(tmp_path.glob("*.html")):
+        for page in (*main, *course):
             look_at(context, page)
-        for scheme in ("light", "dark"):
-            look_for_barriers(browser, scheme, tmp_path)
+        some = ("index", "chapter10", "chapter10-slides", "set_1_cone", "paper")
+        in_both = [*main, *(site / "course" / f"{name}.html" for name in some)]
+        look_for_barriers(browser, "dark", in_both)
+        slides = {page for page in course if page.stem.endswith("-slides")}  # chapters once more
+        look_for_barriers(browser, "light", {*in_both, *course} - slides)
         browser.close()
 
 
-def check_links(folder):
-    """They lead to pages and places that are there, and all pages can be reached from the start."""
-    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html")}
-    links = {}
-    for name, text in texts.items():
-        links[name] = re.findall(r"""<a [^>]*href=["'](?!https?:)([^"'#]*)#?([^"']*)["']""", text)
-        for target, place in links[name]:
-            assert (folder / (target or name)).is_file(), f"{name}: {target}"
-            if place and (target or name).endswith(".html"):
-                there = re.search(rf"""id=["']{re.escape(place)}["']""", texts[target or name])
-                assert there, f"{name}: {target}#{place}"
-    for number, chapter in enumerate(CHAPTERS[:-1], start=1):
-        targets = {target for target, _ in links[f"{chapter.stem}.html"]}
-        assert {f"chapter{number + 1}.html", "index.html", "paper.html", "guide.html"} <= targets
-        assert any(target.startswith(f"set_{number}_") for target in targets)
-    reached, waiting = set(), ["index.html"]
+def check_links(site):
+    """They lead to files and places that are there; pages of the course are all within reach."""
+    texts = {str(path): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    places = {path: set(re.findall(r"""\bid=["']([^"']+)["']""", texts[path])) for path in texts}
+    files = {str(path) for path in site.rglob("*")}
+    link = re.compile(r"""<a [^>]*?href=["'](?!\w+:)([^"'#?]*)[^"'#]*#?([^"']*)["']""")
+    links, broken = {}, set()
+    for path, text in texts.items():
+        links[path] = {
+            (normpath(f"{dirname(path)}/{unquote(target)}") if target else path, unquote(place))
+            for target, place in set(link.findall(text))
+        }
+        broken |= {
+            f"{path}: {target}#{place}"
+            for target, place in links[path]
+            if target not in files or (place and place not in places.get(target, {place}))
+        }
+    assert broken == set()
+    course = f"{site}/course"
+    for number in range(1, len(CHAPTERS)):
+        targets = {target for target, _ in links[f"{course}/chapter{number}.html"]}
+        wanted = {f"{course}/chapter{number + 1}.html", f"{course}/paper.html"}
+        assert {*wanted, f"{site}/guide/README.html"} <= targets
+    reached, waiting = set(), [f"{site}/index.html"]
     while waiting:
-        name = waiting.pop()
-        reached.add(name)
-        waiting += [target for target, _ in links[name] if target in texts.keys() - reached]
-    assert reached == set(texts)
+        path = waiting.pop()
+        reached.add(path)
+        waiting += {target for target, _ in links[path]} & (texts.keys() - reached)
+    assert {path for path in texts if dirname(path) == course} <= reached
 
 
-def look_for_barriers(browser, scheme, folder):
-    """By axe-core, as a screen reader and a keyboard need pages; the API's is the guide's, long."""
+def look_for_barriers(browser, scheme, paths):
+    """By axe-core, as a screen reader and a keyboard need pages."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = browser.new_context(color_scheme=scheme, bypass_csp=True).new_page()
-    for path in sorted(folder.glob("*.html")):
-        if path.name != "guide-api.html":
-            page.goto(path.as_uri())
-            serious = {
-                f"{each['id']}: {each['nodes'][0]['html'][:100]}"
-                for each in axe.run(page).response["violations"]
-                if each["impact"] in ("serious", "critical")
-            }
-            assert serious == set(), path.name
+    for path in paths:
+        page.goto(path.as_uri())
+        serious = {
+            f"{each['id']}: {each['nodes'][0]['html'][:100]}"
+            for each in axe.run(page).response["violations"]
+            if each["impact"] in ("serious", "critical")
+        }
+        assert serious == set(), path.name
 
 
 def check_notebook(path):
@@ -234,7 +262,7 @@ def look_at(context, path):
         turn_over(page)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     moving = page.locator(".moving").all()
-    if path.name.startswith("chapter"):
+    if path.parent.name == "course" and path.name.startswith("chapter"):
         assert page.locator("math").count() >= 3
         assert len(moving) >= 2
     for width in (390, 1280):
@@ -246,9 +274,17 @@ def look_at(context, path):
         slider = each.locator("input")
         slider.press("End" if slider.input_value() == "0" else "Home")
         assert seen(each)[0] != picture, path.name
-    assert said == [], path.name
+    assert [words for words in said if not words.startswith("[PST]")] == [], path.name  # theme
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    files = {Path(unquote(urlsplit(url).path)) for url in asked if url.startswith("file:")}
+    assert sum(sent(file) for file in files) < MOST_BYTES, path.name
     page.close()
+
+
+def sent(file):
+    """How many bytes of a file a server sends: it compresses text."""
+    content = file.read_bytes()
+    return len(gzip.compress(content) if file.suffix in (".html", ".css", ".js") else content)
 
 
 def seen(moving):

@@ -220,8 +220,8 @@ def test_the_probe_itself_solves_its_tiny_problems():
     assert probes.probe(nothing) == ("returned, without a matrix", float("inf"))
 
 
-def run_page(page, n_blocks=None):
-    """Run the code of a page; what it printed."""
+def run_page(page, n_blocks):
+    """Run the first blocks of a page; what they printed."""
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     code = compile("\n".join(blocks[:n_blocks]), "the page", "exec")
     with redirect_stdout(StringIO()) as printed:
@@ -291,20 +291,13 @@ def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, wo
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("folder", "one_race_server")
-def test_the_guide_runs_as_it_is_printed(repository, tiny):
+@pytest.mark.usefixtures("one_race_server")
+def test_the_guides_command_and_what_it_says_of_a_local_minimum(repository, folder, tiny):
+    """Its code is run by `test_readme.py`."""
     page = (repository / "examples/guide/race-your-own.md").read_text(encoding="utf-8")
-    lines = run_page(page).splitlines()
-    solvers = ["newton", "L-BFGS-B", "gradient_steps", "gradient_steps(steps=50)"]
-    assert [line.split()[0] for line in lines[:4]] == solvers
-    assert all(line.split()[1] == "done" for line in lines[:4])
-    gaps = [float(line.split()[-1]) for line in lines[:4]]
-    assert max(gaps[:3]) < 1e-4 < gaps[3]
-    assert lines[4:] == [
-        "1 of 1 1 of 1",
-        *["my points"] * 2,
-        "newton CLARABEL/primal CLARABEL/dual trust-constr/factor",
-    ]
+    (folder / "my-instances").mkdir()
+    X, y = np.array([[0.0, 0], [1, 0], [0, 1], [3, 0]]), np.array([0, 0, 1, -1])
+    np.savez(folder / "my-instances" / "small.npz", X=X, y=y, trace_weight=0.5)
     (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
     done = run(*command.split())
     assert done.exit_code == 0, done.output

@@ -1,0 +1,216 @@
+"""The site: python -m sphinx examples site -W
+
+It is made of what is here (guide, gallery, course, race, reproduction) and of the docstrings.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from inspect import isroutine
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import download_reference
+from sphinx.errors import ExtensionError
+from sphinx_gallery.scrapers import figure_rst
+
+import seraph_cvx
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.display.mathml import to_mathml
+from seraph_cvx.plots import fit_report
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # the gallery's scripts import the data sets of reproduction/
+
+project, author = "seraph_cvx", "The seraph_cvx maintainers"
+version = release = seraph_cvx.__version__
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_scripts", "README.md"]  # the gallery has its own index
+templates_path = ["_templates"]
+myst_heading_anchors = 3
+numpydoc_show_class_members = False
+suppress_warnings = ["config.cache"]  # the gallery's settings hold a function
+autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_typehints = "none"
+copybutton_exclude = ".linenos, .gp"
+copybutton_prompt_text = ">>> "
+
+html_theme = "pydata_sphinx_theme"
+html_math_renderer = "mathml"
+html_static_path, html_css_files = ["_static"], ["site.css"]
+html_context = {"default_mode": "auto"}
+html_title = f"seraph_cvx {release}"
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc", "sourcelink"],
+    "logo": {"text": f"seraph_cvx {release}"},
+}
+
+
+def save_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """The picture of a script: what it calls `figure`."""
+    figure = block_vars["example_globals"].pop("figure", None)
+    if figure is None:
+        return ""
+    path = next(block_vars["image_path_iterator"])
+    figure.savefig(path)
+    return str(figure_rst([path], gallery_conf["src_dir"]))
+
+
+def script_number(name: str) -> int:
+    return int(name.split("_")[1])
+
+
+SCRIPTS = HERE / "_scripts"
+"""The gallery takes all scripts of a folder, and makes a section of each folder in it: so it has
+one of its own, with links to ours."""
+SCRIPTS.mkdir(exist_ok=True)
+(SCRIPTS / "GALLERY_HEADER.rst").write_text(
+    "Gallery\n=======\n\nEleven scripts, one idea each: what a script says it also asserts.\n"
+)
+for script in HERE.glob("plot_*.py"):
+    (SCRIPTS / script.name).unlink(missing_ok=True)
+    (SCRIPTS / script.name).symlink_to(script)
+
+sphinx_gallery_conf = {
+    "examples_dirs": "_scripts",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": script_number,
+    "image_scrapers": (save_figure,),
+    "download_all_examples": False,
+    "show_memory": False,
+}
+
+
+def escape_docstring(*given: Any) -> None:
+    """Docstrings are plain text: bars are absolute values, and names may end in an underscore."""
+    lines: list[str] = given[-1]
+    for k, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", line).replace("|", r"\|")
+
+
+def skip_foreign(
+    app: Any, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out what a class inherits from others, scikit-learn's methods for example."""
+    function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+    module = getattr(function, "__module__", None) or ""  # builtin methods and fields have none
+    return None if module.startswith("seraph_cvx" if isroutine(function) else "") else True
+
+
+def link_course(app: Any, doctree: Any, name: str) -> None:
+    """Let links to files of the course lead to its pages, which are exported beside the site."""
+    for link in [*doctree.findall(download_reference)]:
+        file = Path(link["reftarget"])
+        if re.match("chapter|set_|exercise_|paper", file.stem) and "solutions" not in file.parts:
+            up = "../" * name.count("/")
+            found = nodes.reference("", "", refuri=f"{up}course/{file.stem}.html")
+            found += link.children
+            link.replace_self(found)
+
+
+def link_back(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let source code link to the API by the name that is used there: viewcode knows one a file."""
+    if page.startswith("_modules/"):
+        link = r'api/([\w.]+)\.(\w+)\.html#[\w.]*?\.(\2\b[\w.]*)"'
+        context["body"] = re.sub(link, r'api/\1.\2.html#\1.\3"', context["body"])
+
+
+def start_export(app: Any) -> None:
+    """Export the course beside the site, in a process of its own: it takes a core for a while."""
+    if app.builder.format == "html":
+        out = Path(app.outdir) / "course"
+        command = [sys.executable, str(HERE / "lecture" / "export.py"), "--site", ".."]
+        command += ["--positions", str(app.config.course_positions), "--out", str(out)]
+        log = (Path(app.doctreedir) / "course.txt").open("w")
+        app.course = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE)
+
+
+def end_export(app: Any, error: Exception | None) -> None:
+    """Write the samples, and wait for the course; what went wrong with it fails the site."""
+    course = vars(app).pop("course", None)  # if we raise, this event comes once more
+    if course is not None and error is None:
+        write_samples(Path(app.outdir) / "samples")
+    if course is not None:
+        _, said = course.communicate()
+        if course.returncode:
+            raise ExtensionError(f"The course was not exported: {said.decode()}")
+
+
+def write_samples(folder: Path) -> None:
+    """A report of a fit, and the paper's claims, as the commands write them."""
+    folder.mkdir(exist_ok=True)
+    drawn = load_sampling("iris")
+    model = seraph_cvx.SERAPH().fit(drawn.X, drawn.y)
+    fit_report(model, drawn.X, drawn.y, file=folder / "report.html", name="iris")
+    report = seraph_cvx.verify_paper(drawn.X, drawn.y, name="iris")
+    (folder / "verify.html").write_text(report.to_html(), encoding="utf-8")
+
+
+SECTIONS = {
+    "start/README": ("teacher", "solver-author", "data-scientist", "researcher", "/cheat-sheet"),
+    "guide/README": (
+        *("supervision", "pipelines", "weights", "does-it-help", "certificate"),
+        *("certify-any-problem", "model-your-own", "acceleration", "command-line"),
+        *("from-metric-learn", "race-your-own", "distance-features", "/benchmarks"),
+        *("/large/README", "/samples", "stability"),
+    ),
+    "lecture/README": ("teacher", "/exercises/README"),
+    "solver-comparison/README": (
+        *("entrants", "library", "small/race", "medium/race"),
+        *("large/race", "copt-psd-exponential", "benchopt/README"),
+    ),
+    "reproduction/README": (
+        *("Table 1 <table1>", "Table 2 <table2>", "Figure 1 <figure1>", "Figure 2 <figure2>"),
+        *("Figure 3 <figure3>", "protocol", "judgment", "defaults", "many-points"),
+        "The problems of CVXPY's tests <cvxpy-suite>",
+    ),
+}
+"""The pages below each section's first one, which GitHub shows too, without directives."""
+
+
+def prepare_page(app: Any, name: str, source: list[str]) -> None:
+    """Make a heading of the bold title of a table that a program wrote; list a section's pages."""
+    source[0] = re.sub(r"^\*\*(.+)\*\*\n", r"# \1\n", source[0])
+    if name.endswith("/race"):
+        source[0] = f"# The {name.split('/')[-2]} tier\n\n{source[0]}"
+    if name in SECTIONS:
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", *SECTIONS[name], "```\n"])
+
+
+def write_math(translator: Any, node: Any) -> None:
+    """Formulas as MathML, which browsers draw without a script and without a network."""
+    is_inline = isinstance(node, nodes.math)
+    formula = to_mathml(node.astext(), inline=is_inline)
+    around = "{}" if is_inline else '<div class="formula" tabindex="0">{}</div>'
+    translator.body.append(around.format(formula))
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
+    app.add_config_value("course_positions", 20, "")
+    app.connect("builder-inited", start_export)
+    app.connect("source-read", prepare_page)
+    app.connect("autodoc-process-docstring", escape_docstring)
+    app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("doctree-resolved", link_course)
+    app.connect("html-page-context", link_back)
+    app.connect("build-finished", end_export)
