@@ -229,8 +229,8 @@ def _watch(
     limit = detail = ""
     ends: list[Any] = []
     reader = threading.Thread(target=lambda: ends.append(_receive(pipe)), daemon=True)
-    reader.start()
     try:
+        reader.start()
         while reader.is_alive():
             reader.join(POLL_SECONDS)
             if limit or not reader.is_alive():
@@ -244,7 +244,8 @@ def _watch(
                 _end_group(pid)
     except KeyboardInterrupt:
         _end_group(pid)
-        reader.join()
+        if reader.is_alive():
+            reader.join()
         raise
     return limit, detail, ends[0] if ends else None
 

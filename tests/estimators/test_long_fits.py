@@ -160,10 +160,10 @@ def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(wa
             warnings.simplefilter("ignore", NotCertified)
             try:
                 model.fit(points, labels)
-            except KeyboardInterrupt:  # while X was checked: on a busy machine that takes longer
-                assert seconds == 0.02
+                ended = time.perf_counter()
+            except KeyboardInterrupt:  # while X was checked, or just when the fit had ended
+                assert seconds == 0.02 or model.status_ is not Status.INTERRUPTED
                 continue
-            ended = time.perf_counter()
         if model.status_ is not Status.INTERRUPTED:
             assert not pressed
             break

@@ -8,6 +8,7 @@ import posix  # its _exit can be pickled also where coverage has put its own int
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -210,3 +211,22 @@ def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path):
 def test_environment_reaches_the_work():
     with ForkServer(environment={"SERAPH_CVX_TEST": "yes"}) as server:
         assert server.run(os.getenv, "SERAPH_CVX_TEST", time_limit=30).result == "yes"
+
+
+def test_ctrl_c_just_when_the_waiting_begins_leaves_neither_child_nor_traceback(monkeypatch):
+    start, failed = threading.Thread.start, []
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    clock = time.perf_counter()
+    with ForkServer() as server:
+        server.run(abs, -1, time_limit=60.0)
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.run(time.sleep, 20.0, time_limit=30.0)
+        monkeypatch.undo()
+    assert time.perf_counter() - clock < 15.0
+    assert failed == []

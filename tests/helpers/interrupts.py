@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -25,4 +25,5 @@ def ctrl_c(seconds: float) -> Iterator[list[float]]:
         yield pressed
     finally:
         timer.cancel()
-        timer.join()
+        with suppress(KeyboardInterrupt):  # pressed when all was done
+            timer.join()
