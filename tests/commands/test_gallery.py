@@ -1,13 +1,11 @@
-"""Evidence: the gallery's scripts run, assert their point and draw a legible picture."""
+"""The scripts of the gallery are all named; the site runs them (`tests/course/test_pages.py`)."""
 
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 
 import pytest
-from pictures import assert_legible
 
 pytestmark = pytest.mark.once
 
@@ -20,13 +18,3 @@ def test_there_are_eleven_and_the_index_names_each():
     index = (FOLDER / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[(\w+)\.py\]\(\1\.py\) \| .{20,} \| .{20,} \|$", index, re.M)
     assert rows == [script.stem for script in SCRIPTS]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_script_holds_and_draws_a_legible_picture(script, folder, monkeypatch):
-    """In this process, which has imported what they need; it writes no file."""
-    monkeypatch.syspath_prepend(FOLDER)
-    figure = runpy.run_path(str(script), run_name="__main__")["figure"]
-    assert_legible(figure)
-    assert list(folder.iterdir()) == []

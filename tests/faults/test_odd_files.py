@@ -28,6 +28,8 @@ from seraph_cvx.processes.whole_file import write_whole
 from seraph_cvx.race.race import read_race
 from seraph_cvx.race.race_table import EMPTY_ROW
 
+pytestmark = pytest.mark.once
+
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
 COMMAND = [sys.executable, "-m", "seraph_cvx"]
