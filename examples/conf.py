@@ -109,10 +109,11 @@ def escape_docstring(*given: Any) -> None:
 def skip_foreign(
     app: Any, what: str, name: str, member: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what a class inherits from others, scikit-learn's methods for example."""
+    """Leave out methods that a class inherits from another package, scikit-learn for example."""
     function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-    module = getattr(function, "__module__", None) or ""  # builtin methods and fields have none
-    return None if module.startswith("seraph_cvx" if isroutine(function) else "") else True
+    module = getattr(function, "__module__", None) or "builtins"
+    is_foreign = isroutine(function) and not module.startswith("seraph_cvx")
+    return True if is_foreign else None
 
 
 def link_course(app: Any, doctree: Any, name: str) -> None:
@@ -133,29 +134,33 @@ def link_back(app: Any, page: str, template: str, context: dict[str, Any], doctr
         context["body"] = re.sub(link, r'api/\1.\2.html#\1.\3"', context["body"])
 
 
-def start_export(app: Any) -> None:
-    """Export the course beside the site, in a process of its own: it takes a core for a while."""
-    if app.builder.format == "html":
-        out = Path(app.outdir) / "course"
-        command = [sys.executable, str(HERE / "lecture" / "export.py"), "--site", ".."]
-        command += ["--positions", str(app.config.course_positions), "--out", str(out)]
-        log = (Path(app.doctreedir) / "course.txt").open("w")
-        app.course = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE)
+class CourseExport:
+    """The course, exported beside the site in a process of its own: it takes a core for a while."""
+
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self, app: Any) -> None:
+        if app.builder.format == "html":
+            out = Path(app.outdir) / "course"
+            command = [sys.executable, str(HERE / "lecture" / "export.py"), "--site", ".."]
+            command += ["--positions", str(app.config.course_positions), "--out", str(out)]
+            log = (Path(app.doctreedir) / "course.txt").open("w")
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE)
+
+    def finish(self, app: Any, error: Exception | None) -> None:
+        """Wait for it; what went wrong with it fails the site."""
+        process, self.process = self.process, None  # if we raise, this event comes once more
+        if process is not None:
+            _, said = process.communicate()
+            if process.returncode:
+                raise ExtensionError(f"The course was not exported: {said.decode()}")
 
 
-def end_export(app: Any, error: Exception | None) -> None:
-    """Write the samples, and wait for the course; what went wrong with it fails the site."""
-    course = vars(app).pop("course", None)  # if we raise, this event comes once more
-    if course is not None and error is None:
-        write_samples(Path(app.outdir) / "samples")
-    if course is not None:
-        _, said = course.communicate()
-        if course.returncode:
-            raise ExtensionError(f"The course was not exported: {said.decode()}")
-
-
-def write_samples(folder: Path) -> None:
+def write_samples(app: Any, error: Exception | None) -> None:
     """A report of a fit, and the paper's claims, as the commands write them."""
+    if app.builder.format != "html" or error is not None:
+        return
+    folder = Path(app.outdir) / "samples"
     folder.mkdir(exist_ok=True)
     drawn = load_sampling("iris")
     model = seraph_cvx.SERAPH().fit(drawn.X, drawn.y)
@@ -207,10 +212,12 @@ def write_math(translator: Any, node: Any) -> None:
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.add_config_value("course_positions", 20, "")
-    app.connect("builder-inited", start_export)
+    course = CourseExport()
+    app.connect("builder-inited", course.start)
     app.connect("source-read", prepare_page)
     app.connect("autodoc-process-docstring", escape_docstring)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", link_course)
     app.connect("html-page-context", link_back)
-    app.connect("build-finished", end_export)
+    app.connect("build-finished", write_samples)
+    app.connect("build-finished", course.finish)

@@ -130,17 +130,13 @@ def title_of(file: Path) -> str:
 def page_names(site: str | None) -> dict[Path, str]:
     """The page of each file that has one; those of Markdown may be on a site that has them."""
     texts = [FOLDER / "teacher.md", EXERCISES / "README.md", *sorted(GUIDE.glob("*.md"))]
+    name = "{}-{}.html" if site is None else f"{site}/{{}}/{{}}.html"
     return {
         FOLDER / "README.md": "index.html",
         **{chapter: f"{chapter.stem}.html" for chapter in chapter_files()},
         **{file: f"{file.stem}.html" for file in sorted(EXERCISES.glob("*.py"))},
         PAPER: "paper.html",
-        **{file: f"{file.parent.name}-{file.stem}.html" for file in texts if site is None},
-        **{
-            file: f"{site}/{file.parent.name}/{file.stem}.html"
-            for file in texts
-            if site is not None
-        },
+        **{file: name.format(file.parent.name, file.stem) for file in texts},
     }
 
 

@@ -190,6 +190,20 @@ def test_the_site_and_the_course_in_it(tmp_path):
         browser.close()
 
 
+def test_without_a_site_the_course_has_every_page_that_its_texts_link_to():
+    export, pages = import_module("export"), import_module("pages")
+    names = export.page_names(None)
+    texts = dict(export.other_pages(pages.Site(names)))
+    chapters = {f"{path.stem}.html" for path in CHAPTERS}
+    assert {*texts, *chapters, "index.html"} == set(names.values())
+    files = {path.name for path in export.EXERCISES.glob("*.py")}  # which are copied
+    for name, text in texts.items():
+        for target, place in re.findall(r"""<a href=["'](?!\w+:)([^"'#]*)#?([^"']*)["']""", text):
+            assert target in {"", *names.values(), *files}, f"{name}: {target}"
+            if place and (target or name) in texts:
+                assert re.search(rf"""id=["']{re.escape(place)}["']""", texts[target or name])
+
+
 def check_links(site):
     """They lead to files and places that are there; pages of the course are all within reach."""
     texts = {str(path): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
@@ -211,8 +225,9 @@ def check_links(site):
     course = f"{site}/course"
     for number in range(1, len(CHAPTERS)):
         targets = {target for target, _ in links[f"{course}/chapter{number}.html"]}
-        wanted = {f"{course}/chapter{number + 1}.html", f"{course}/paper.html"}
+        wanted = {f"{course}/{name}.html" for name in ("index", f"chapter{number + 1}", "paper")}
         assert {*wanted, f"{site}/guide/README.html"} <= targets
+        assert any(target.startswith(f"{course}/set_{number}_") for target in targets)
     reached, waiting = set(), [f"{site}/index.html"]
     while waiting:
         path = waiting.pop()

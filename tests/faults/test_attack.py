@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
-N_REQUESTS, N_MODELS, N_CHECKPOINTS, N_RACES, N_TABLES, N_SIGNALS = 1_022, 450, 200, 150, 170, 8
+N_REQUESTS, N_MODELS, N_CHECKPOINTS, N_RACES, N_TABLES, N_SIGNALS = 1_010, 450, 200, 150, 170, 20
 MOST_GROWTH = 100 * 2**20
 """Bytes that the process may grow by, allocators and caches included."""
 
