@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
+import scipy
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import BinaryOperator
 from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.constraints.zero import Equality
 
 from ..certificate.conic.chord import Chord, refute_function, refute_set
+from ..certificate.conic.exact import is_proven_psd
+from ..certificate.conic.program import matrix_of_form
 
 MOST_SHOWN = 60
 """Characters of a formula that are shown as they are."""
@@ -106,27 +109,22 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     False
     """
     goal = problem.objective.args[0]
-    if isinstance(problem.objective, cp.Minimize):
-        sign, is_right, rule = (
-            1.0,
-            goal.is_convex(),
-            "minimizes a convex function over a convex set",
-        )
-    else:
+    sign, is_right, rule = 1.0, goal.is_convex(), "minimizes a convex function over a convex set"
+    if isinstance(problem.objective, cp.Maximize):
         sign, is_right = -1.0, goal.is_concave()
         rule = "maximizes a concave function over a convex set"
     objective = _explain(goal, "objective ")
-    if not is_right:
+    if not (is_right and objective.holds):
         objective = _settled(objective, refute_function(goal, sign, problem.constraints))
-    constraints = [_explain_constraint(constraint) for constraint in problem.constraints]
-    is_convex = is_right and all(part.curvature != "UNKNOWN" for part in constraints)
-    return _verdict("problem", is_convex, rule, [objective, *constraints])
+    parts = [objective, *map(_explain_constraint, problem.constraints)]
+    return _verdict("problem", is_right and all(part.holds for part in parts), rule, parts)
 
 
 def _settled(node: ConvexityProof, chord: Chord | None) -> ConvexityProof:
     """A node to which no rule applies, with the chord that refutes it, if there is one."""
     verdict = "not settled: no chord was found that refutes it" if chord is None else str(chord)
-    return replace(node, rule=f"{node.rule}; {verdict}", refutation=chord)
+    rule = node.rule if node.curvature == "UNKNOWN" else "a part of it is not proven"
+    return replace(node, curvature="UNKNOWN", rule=f"{rule}; {verdict}", refutation=chord)
 
 
 def _verdict(
@@ -139,7 +137,23 @@ def _verdict(
 def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
     name, curvature, sign = prefix + _name(expression), expression.curvature, expression.sign
     children = () if _is_leaf(expression) else tuple(map(_explain, expression.args))
-    return ConvexityProof(name, str(curvature), str(sign), _rule(expression), children)
+    rule, doubt = _rule(expression), _doubt(expression)
+    return ConvexityProof(name, "UNKNOWN" if doubt else str(curvature), str(sign), doubt or rule,
+                          children)  # fmt: skip
+
+
+def _doubt(expression: Any) -> str:
+    """Why the curvature that CVXPY derives is not proven; empty where it is."""
+    if isinstance(expression, cp.Variable):
+        for kind in ("boolean", "integer"):
+            if expression.attributes[kind]:
+                return f"{_article(kind)} variable, whose values are no convex set"
+    if type(expression).__name__ == "QuadForm":
+        P = matrix_of_form(expression)
+        kind, sign = ("PSD", 1.0) if expression.is_atom_convex() else ("NSD", -1.0)
+        if P is not None and not is_proven_psd(scipy.sparse.csc_array(sign * P)):
+            return f"its matrix is assumed to be {kind}, and not proven to be"
+    return ""
 
 
 def _explain_constraint(constraint: Any) -> ConvexityProof:
@@ -151,10 +165,19 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
         is_affine = all(arg.is_affine() for arg in constraint.args)
         rule = "affine on both sides" if is_affine else "convex <= concave"
         name = label or _formula(constraint)
-        if is_affine and not label:  # the name is the formula itself
-            children = []
-    node = _verdict(f"constraint {name}", constraint.is_dcp(), rule, children)
-    return node if constraint.is_dcp() else _settled(node, refute_set(constraint))
+        if is_affine and not label and all(map(_holds, constraint.args)):
+            children = []  # the name is the formula itself
+    if isinstance(constraint, cp.constraints.FiniteSet):
+        unknown = "a finite set of values is no convex set"
+        return ConvexityProof(f"constraint {name}", "UNKNOWN", "", unknown, tuple(children))
+    holds = constraint.is_dcp() and all(map(_holds, constraint.args))
+    node = _verdict(f"constraint {name}", holds, rule, children)
+    return node if holds else _settled(node, refute_set(constraint))
+
+
+def _holds(expression: Any) -> bool:
+    """Whether no part of an expression is in doubt."""
+    return not _doubt(expression) and all(map(_holds, expression.args))
 
 
 def _formula(constraint: Any) -> str:
@@ -257,7 +280,7 @@ def _composition_rule(expression: Any) -> str:
 
 
 def _article(expression: Any) -> str:
-    word = str(expression.curvature).lower()
+    word = str(getattr(expression, "curvature", expression)).lower()
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 

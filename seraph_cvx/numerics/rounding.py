@@ -9,6 +9,7 @@ a term goes through.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -159,11 +160,14 @@ def product_above(*factors: float, exponent: int = 0) -> float:
 
 
 def down(x: Fraction) -> float:
-    """The largest double not above x."""
-    value = float(x)
+    """The largest double not above x; minus infinity below all of them."""
+    try:
+        value = float(x)
+    except OverflowError:
+        return sys.float_info.max if x > 0 else -math.inf
     return math.nextafter(value, -math.inf) if Fraction(value) > x else value
 
 
 def up(x: Fraction) -> float:
-    """The smallest double not below x."""
-    return -down(-x)
+    """The smallest double not below x; infinity above all of them."""
+    return 0.0 - down(-x)

@@ -770,7 +770,7 @@ def judged_starts(made: Instance, rng: np.random.Generator) -> list[str]:
             for v in (start.x, start.s, start.y)
         ]
     wrong_start = start._replace(x=vectors[0], s=vectors[1], y=vectors[2], status="Solved")
-    below = lower_bound(program, wrong_start, None, [])
+    below = lower_bound(program, wrong_start, [])
     if below is not None and Fraction(below.value) > high:
         wrong.append(f"lower bound from a start {noise:g} off")
     above = upper_bound(program, wrong_start, 0.0, [])

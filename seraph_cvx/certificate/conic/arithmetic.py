@@ -138,6 +138,8 @@ class AccurateMatrix:
 
 def dot(a: Array, y: Pair) -> tuple[float, float]:
     """Bound a'y from below and above; infinite where it overflows."""
+    if not a.any():
+        return 0.0, 0.0
     with np.errstate(all="ignore"):
         terms = np.concatenate([*two_product(a, y.high), *two_product(a, y.low)])
     try:

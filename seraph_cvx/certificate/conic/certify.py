@@ -5,31 +5,42 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import scipy
+from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
 from ...numerics.checks import counted
-from ...numerics.rounding import UNIT, down, up
-from .arithmetic import TINY, Array, Pair
-from .exact import is_proven_psd
+from ...numerics.rounding import down, up
+from .arithmetic import Array, Pair
+from .exact import is_nearly_square, is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
-from .program import CanonicalProblem, ConicProgram, Refused, canonicalize, subexpressions
+from .program import (
+    COMPILING,
+    CanonicalProblem,
+    Cone,
+    ConicProgram,
+    Refused,
+    canonicalize,
+    matrix_of_form,
+    subexpressions,
+)
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .solve import Start, cached_start, solve
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
 
-LINEAR = ("AddExpression", "NegExpression", "MulExpression", "multiply", "DivExpression", "Sum")
+FACTORED = 1e-9
+"""How far CVXPY's factor of the matrix of a quad_form may be off, relatively; the claim says so."""
 
-DROPPED = 1e-9
-"""Eigenvalues of the matrix of a quad_form that CVXPY may drop, relative to the largest."""
+INSIDE = 2.0**-20
+"""How deep, relatively, a point of a set has to be inside of its second-order cones."""
 
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
@@ -140,7 +151,10 @@ class ProblemCertificate:
 
 @dataclass
 class Evidence:
-    """The numbers from which the bounds of a conic program were proven."""
+    """The numbers from which the bounds of a conic program were proven.
+
+    With `bounds` it is that program with rows added for them, and y has entries for these.
+    """
 
     dual: DualProof | None = None
     primal: PrimalProof | None = None
@@ -161,7 +175,7 @@ class Evidence:
     def with_best_of(self, other: Evidence) -> Evidence:
         """The better bounds of both."""
         if self.dual and (other.dual is None or other.dual.value < self.dual.value):
-            other.dual, other.bounds = self.dual, self.bounds
+            other.dual = self.dual
         if self.primal and (other.primal is None or other.primal.value > self.primal.value):
             other.primal = self.primal
         return other
@@ -169,7 +183,6 @@ class Evidence:
 
 def certify_problem(
     problem: cp.Problem,
-    objective: Any = None,
     *,
     tolerance: float | None = None,
     bounds: Mapping[cp.Variable, ArrayLike] | None = None,
@@ -183,16 +196,15 @@ def certify_problem(
     ----------
     problem : cvxpy.Problem
         A DCP problem with continuous variables; its parameters have values.
-    objective : optional
-        Not used: calls that name the M-step which a problem was made from go on to work.
     tolerance : float, optional
         Certify the problem in which every equation may be off by this much, and every slack s
         needs only s + tolerance * e in its cone, e = 1, (1, 0, ..., 0), the identity,
         (-1, 1, 1) or (1, ..., 1, 0) for a nonnegative, second-order, PSD, exponential or power
         cone.
     bounds : mapping of variables to arrays, optional
-        Bounds B on absolute values, |x| <= B, that are known to hold for the points of interest;
-        used where no lower bound is proven otherwise, and then part of the claim.
+        Bounds B on absolute values, |x| <= B, that are known to hold for the points of interest.
+        Where the gap is not closed without them, what is certified is the problem with these
+        constraints added, and the claim says so.
 
     Returns
     -------
@@ -202,8 +214,10 @@ def certify_problem(
     Raises
     ------
     ValueError
-        Where the problem has integer variables, is not DCP, or has an atom of which CVXPY's conic
-        program is an approximation; with the name and a cure.
+        Where the problem has integer variables, is not DCP, or has a part of which CVXPY's conic
+        program is an approximation or another function; with the name and a cure. Where the values
+        of the variables are feasible and contradict what is proven of the conic program: that is
+        then not the program of this problem.
 
     Examples
     --------
@@ -221,36 +235,53 @@ def certify_problem(
         raise ValueError(f"tolerance must be a nonnegative number, not {tolerance!r}.")
     steps: list[str] = []
     canonical = _convex_program(problem, steps)
-    program = canonical.program
     columns = canonical.column_bounds(bounds)
     allowed = float(tolerance or 0.0)
-    start = None if allowed else cached_start(problem, program)
+    start = None if allowed else cached_start(problem, canonical.program)
+    evidence = _searched(canonical.program, start, allowed, steps)
+    if columns is not None and (evidence.gap > NEAR or evidence.ray_primal is not None):
+        steps.append("with the given bounds on variables as constraints:")
+        boxed = canonical.program.within(columns)
+        within = _searched(boxed, None, allowed, steps, is_whole=False)
+        if within.dual and (evidence.dual is None or within.gap < evidence.gap):
+            evidence = replace(within, bounds=columns)
+    return _certificate(canonical, evidence, allowed, steps)
+
+
+def _searched(
+    program: ConicProgram,
+    start: Start | None,
+    tolerance: float,
+    steps: list[str],
+    is_whole: bool = True,
+) -> Evidence:
+    """The best that can be proven of a program, from one start after another."""
     evidence = Evidence()
     if start is not None:
         steps.append(f"started from the answer of {start.solver}")
-        evidence = _prove(program, start, allowed, columns, steps)
+        evidence = _prove(program, start, tolerance, steps, is_whole)
 
     def proven_by(solver: str, **options: float) -> Evidence:
         try:
-            found = solve(relaxed(program, allowed), solver, **options)
+            found = solve(relaxed(program, tolerance), solver, **options)
         except ValueError as error:
             steps.append(f"{solver} cannot solve it: {error}")
             return evidence
         found = unrelaxed(program, found)
         steps.append(f"solved with {solver} in {found.seconds:.2g} s: {found.status}")
-        return evidence.with_best_of(_prove(program, found, allowed, columns, steps))
+        return evidence.with_best_of(_prove(program, found, tolerance, steps, is_whole))
 
     if evidence.gap > NEAR:
         evidence = proven_by("CLARABEL")
-    if NEAR < evidence.gap < math.inf and not allowed and columns is None:
+    if NEAR < evidence.gap < math.inf and not tolerance and is_whole:
         evidence = proven_by("CLARABEL", **TIGHT)
     if evidence.gap == math.inf:
         evidence = proven_by("SCS")
-    return _certificate(canonical, evidence, allowed, steps)
+    return evidence
 
 
 def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
-    """The conic program of a problem whose quadratic objective, if any, is proven convex."""
+    """The conic program of a problem whose quadratic forms are all proven convex."""
     began = time.perf_counter()
     canonical = canonicalize(problem)
     P = canonical.program.P
@@ -259,13 +290,15 @@ def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
             "The quadratic form of the objective is not proven PSD: rounding may have made it "
             "indefinite. Write x'Px with P = F'F as cp.sum_squares(F @ x)."
         )
-    exact_forms = set(map(id, _quadratic_terms(problem.objective.expr)))
-    for node in subexpressions(problem):
-        is_form = type(node).__name__ == "QuadForm" and id(node) not in exact_forms
-        if is_form and not _is_factored_to_rounding(node.args[1]):
+    for node, is_term in subexpressions(problem):
+        name = type(node).__name__
+        if name == "QuadForm" and not is_term:
+            _refuse_loose_factor(node)
+            canonical = replace(canonical, nearly=f", its quadratic forms to within {FACTORED:g}")
+        if name == "SuppFuncAtom" and not _has_interior(node._parent):
             raise Refused(
-                "CVXPY factors the matrix P of a quad_form that is no term of the objective, and "
-                "drops its small eigenvalues: write it as cp.sum_squares(F @ x), P = F'F."
+                "CVXPY writes a support function by duality, which may fail: its set is not proven "
+                "to have points inside of its second-order cones. State it as a maximum."
             )
     rows, variables = canonical.program.A.shape
     seconds = time.perf_counter() - began
@@ -274,46 +307,55 @@ def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
     return canonical
 
 
-def _quadratic_terms(expression: Any) -> Iterator[Any]:
-    """The quadratic forms that are terms of an objective: their matrices are taken as they are."""
-    if type(expression).__name__ == "QuadForm":
-        yield expression
-    elif type(expression).__name__ in LINEAR:
-        for arg in expression.args:
-            yield from _quadratic_terms(arg)
+def _refuse_loose_factor(node: Any) -> None:
+    """Raise `Refused` for a quad_form whose matrix is not, nearly, the square of CVXPY's factor."""
+    P, kind = matrix_of_form(node), "PSD" if node.is_atom_convex() else "NSD"
+    P = P if kind == "PSD" else -P
+    if not is_proven_psd(scipy.sparse.csc_array(P)):
+        raise Refused(
+            f"The matrix of a quad_form is not proven {kind}, as the rules of DCP take it to be: "
+            "rounding may have made it indefinite. Write it as cp.sum_squares(F @ x), P = F'F."
+        )
+    try:
+        scale, positive, _ = decomp_quad(P)
+    except ValueError:
+        scale, positive = 0.0, np.zeros((P.shape[0], 0))
+    if not is_nearly_square(P, float(scale), positive, FACTORED):
+        raise Refused(
+            "CVXPY factors the matrix P of a quad_form that is no term of the objective, and "
+            "drops its small eigenvalues: write it as cp.sum_squares(F @ x), P = F'F."
+        )
 
 
-def _is_factored_to_rounding(matrix: Any) -> bool:
-    """Whether CVXPY's factor F of a constant matrix has FF' = P, or -P, to rounding."""
-    value = matrix.value
-    P = np.asarray(value.toarray() if scipy.sparse.issparse(value) else value, dtype=np.float64)
-    if not (is_proven_psd(scipy.sparse.csc_array(P)) or is_proven_psd(scipy.sparse.csc_array(-P))):
-        return False
-    shares = np.abs(np.linalg.eigvalsh(P))
-    shares /= max(float(shares.max(initial=0.0)), TINY)
-    return not np.any((shares > 16.0 * len(P) * UNIT) & (shares < DROPPED))
+def _has_interior(support: Any) -> bool:
+    """Whether a point is proven to be in the set of a support function, and inside its balls.
+
+    Then the support function is the optimum of the dual problem as which CVXPY writes it.
+    """
+    A, b, places = support.conic_repr_of_set()
+    inside = np.array(b, dtype=np.float64)
+    inside[[rows[0] for rows in places["soc"]]] -= INSIDE * max(1.0, float(np.abs(b).max()))
+    balls, nonnegative = [len(rows) for rows in places["soc"]], len(places["nonneg"])
+    cones = [Cone("zero", len(b) - nonnegative - sum(balls)), Cone("nonnegative", nonnegative)]
+    cones += [Cone("second_order", size) for size in balls]
+    n = A.shape[1]
+    program = ConicProgram(-A, inside, np.zeros(n), None, tuple(c for c in cones if c.rows))
+    return prove_feasible(program, 0.0, []) is not None
 
 
 def _prove(
-    program: ConicProgram,
-    start: Start,
-    tolerance: float,
-    bounds: Array | None,
-    steps: list[str],
+    program: ConicProgram, start: Start, tolerance: float, steps: list[str], is_whole: bool
 ) -> Evidence:
-    """All that can be proven from a start."""
+    """All that can be proven from a start; of a part of the problem only bounds are asked for."""
     began = time.perf_counter()
     evidence = Evidence()
     doubtful = not start.is_finite or "nfeasible" in start.status
-    if start.is_finite and (not doubtful or bounds is not None):
-        evidence.dual = lower_bound(program, start, bounds, steps, tolerance=tolerance)
-        if evidence.dual is not None and evidence.dual.needs_bounds:
-            evidence.bounds = bounds
     if not doubtful:
+        evidence.dual = lower_bound(program, start, steps, tolerance=tolerance)
         evidence.primal = upper_bound(program, start, tolerance, steps)
-    if not tolerance and evidence.primal is None:
+    if is_whole and not tolerance and evidence.primal is None:
         evidence.ray_dual = prove_infeasible(program, start, steps)
-    if evidence.ray_dual is None and evidence.dual is None and bounds is None:
+    if is_whole and evidence.ray_dual is None and evidence.dual is None:
         evidence.ray_primal = prove_ray(program, steps)
         if evidence.ray_primal is not None and evidence.primal is None:
             x = prove_feasible(program, tolerance, steps)
@@ -335,7 +377,7 @@ def _certificate(
     upper = evidence.primal.value if evidence.primal else math.inf
     if infeasible or unbounded:
         lower = upper = math.inf if infeasible else -math.inf
-    if lower > upper and evidence.bounds is None:
+    if lower > upper:
         raise ArithmeticError(
             f"The lower bound {lower!r} is above the upper bound {upper!r}. This is a defect of "
             "seraph_cvx: please report it with the problem."
@@ -344,38 +386,59 @@ def _certificate(
         lower, upper = -upper, -lower
     lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
     upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
-    of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
-    if tolerance:
-        of += f" and its constraints met to within {tolerance!r}"
-    if infeasible:
-        claim = f"Proved {of}: no point is feasible."
-    elif unbounded:
-        claim = f"Proved {of}: the objective has no bound over the feasible points."
-    elif evidence.bounds is not None:
-        value, other = (upper, lower) if program.maximize else (lower, upper)
-        claim = (
-            f"Proved {of}: no point within the given bounds on variables has a value better than "
-            f"{value!r}; the optimal value is not worse than {other!r}."
-        )
-    elif math.isfinite(lower) or math.isfinite(upper):
-        claim = f"Proved {of}: the optimal value lies in [{lower!r}, {upper!r}]."
-    else:
-        claim = (
-            f"Nothing is proved {of}: the steps say why. A tolerance, bounds on the variables, "
-            "another scale of the data or a constraint that bounds the feasible set may help."
-        )
-    point = judge_point(canonical.problem)
+    with COMPILING:
+        point = judge_point(canonical.problem)
+    if point is not None and not tolerance and evidence.bounds is None:
+        _refuse_contradiction(point, lower, upper, program.maximize)
     return ProblemCertificate(
         lower,
         upper,
         infeasible,
         unbounded,
-        claim,
+        _claim(canonical, evidence, tolerance, lower, upper),
         tuple(steps),
         point,
         tolerance,
         program,
         evidence,
+    )
+
+
+def _refuse_contradiction(point: PointReport, lower: float, upper: float, maximize: bool) -> None:
+    """Raise `Refused` where the user's point is feasible, and better than what is proven."""
+    if isinstance(point.objective, str) or not point.is_feasible:
+        return
+    low, high = point.objective
+    if low > upper if maximize else high < lower:
+        raise Refused(
+            f"The values of the variables are proven feasible, with an objective in "
+            f"[{low!r}, {high!r}], and CVXPY's conic program is proven to have its optimum in "
+            f"[{lower!r}, {upper!r}]: it is not the program of this problem. That is a fault of "
+            "CVXPY's translation, and no certificate is given. Please report it there."
+        )
+
+
+def _claim(
+    canonical: CanonicalProblem, evidence: Evidence, tolerance: float, lower: float, upper: float
+) -> str:
+    """What is proven, in a sentence."""
+    of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
+    of += canonical.nearly
+    if evidence.bounds is not None:
+        of += ", the given bounds on variables added as constraints"
+    if tolerance:
+        of += (
+            f"{',' * (evidence.bounds is not None)} and its constraints met to within {tolerance!r}"
+        )
+    if evidence.ray_dual is not None:
+        return f"Proved {of}: no point is feasible."
+    if evidence.ray_primal is not None:
+        return f"Proved {of}: the objective has no bound over the feasible points."
+    if math.isfinite(lower) or math.isfinite(upper):
+        return f"Proved {of}: the optimal value lies in [{lower!r}, {upper!r}]."
+    return (
+        f"Nothing is proved {of}: the steps say why. A tolerance, bounds on the variables, "
+        "another scale of the data or a constraint that bounds the feasible set may help."
     )
 
 

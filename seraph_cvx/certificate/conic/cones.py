@@ -19,6 +19,8 @@ from .arithmetic import Array
 from .program import Cone, lower_triangle
 
 HALVINGS = 60
+
+# Smaller numbers, whose quotients and halves underflow, are zero or in no box that is proven.
 LEAST = 2.0**-1000
 
 
@@ -34,6 +36,11 @@ def _low(center: Array, width: Array) -> Array:
 def _high(center: Array, width: Array) -> Array:
     """The upper ends of intervals, rounded up; without error where the width is zero."""
     return np.where(width == 0.0, center, _up(center + width))
+
+
+def _is_faint(values: Array) -> Array:
+    """Entries that are not zero, and so small that their halves may underflow."""
+    return (values != 0.0) & (np.abs(values) < LEAST)
 
 
 class Blocks:
@@ -130,7 +137,8 @@ class SecondOrder(Blocks):
         largest = tail.max(axis=1, initial=0.0)
         power = np.frexp(largest)[1]
         squares = np.square(np.ldexp(tail, -power[:, None])).sum(axis=1)
-        length = np.ldexp(np.sqrt(squares) * (1.0 + (tail.shape[1] + 16) * UNIT), power)
+        length = np.sqrt(squares) * (1.0 + (tail.shape[1] + 16) * UNIT)
+        length = _up(np.ldexp(length, power))
         # A vector along an axis has its length without error.
         return np.asarray(np.where(np.count_nonzero(tail, axis=1) <= 1, largest, length))
 
@@ -159,8 +167,8 @@ class SecondOrder(Blocks):
     def dual_radius(self, points: Array, slack: Array) -> Array:
         # A point of the cone is (y_0 - |y_1|) / sqrt(2) from the boundary; 0.7071 is below.
         length = self._length(points, np.zeros(points.shape))
-        depth = 0.7071 * np.nextafter(points[:, 0] - length, -np.inf)
-        return np.asarray(np.maximum(depth - _up(slack), 0.0))
+        depth = 0.7071 * np.nextafter(points[:, 0] - length, -np.inf) - _up(slack)
+        return np.asarray(np.where(depth >= LEAST, depth, 0.0))
 
 
 class Semidefinite(Blocks):
@@ -184,10 +192,11 @@ class Semidefinite(Blocks):
         return full
 
     def contains(self, center: Array, width: Array, dual: bool) -> Array:
-        # A symmetric V with |V| <= H entry by entry has V >= -diag(H 1).
+        # A symmetric V with |V| <= H entry by entry has V >= -diag(H 1). Halves may underflow.
         errors = self.matrices(width, dual).sum(axis=2) * (1.0 + (self.side + 2) * UNIT)
         pairs = zip(self.matrices(center, dual), errors, strict=True)
-        return np.array([_is_psd(matrix, error) for matrix, error in pairs], dtype=bool)
+        inside = np.array([_is_psd(matrix, error) for matrix, error in pairs], dtype=bool)
+        return inside & ~_is_faint(center).any(axis=1)
 
     def metric(self, points: Array, dual: bool) -> Array:
         # V -> S^-1 V S^-1 from the coordinates of K to those of K*; or V -> LVL', Y = LL', from
@@ -210,7 +219,7 @@ class Semidefinite(Blocks):
         radius = np.zeros(len(points))
         for k, Y in enumerate(self.matrices(points, dual=True)):
             least = float(np.linalg.eigvalsh(Y)[0]) if np.isfinite(Y).all() else 0.0
-            for share in (0.9, 0.5, 0.1) if least > 0.0 else ():
+            for share in (0.9, 0.5, 0.1) if least > LEAST else ():
                 error = _up(np.full(self.side, share * least + slack[k]))
                 if is_proven_positive_definite(Y, error):
                     radius[k] = share * least
@@ -247,6 +256,7 @@ class Exponential(Blocks):
             size = np.abs(t) + 2.0
             value = b * np.maximum(np.exp(t - 1.0 if dual else t), LEAST)
             value = _up(value * (1.0 + (8.0 * size + FUNCTION_ERROR + 8) * UNIT))
+            value = np.maximum(value, LEAST)  # above what underflows
             is_one = (a == 0.0) & (not dual)  # e^0 without error
             inside &= (np.where(is_one, b, value) <= w) & (size < 2.0**40)
         return np.asarray(inside | on_face)
@@ -292,7 +302,7 @@ class Power(Blocks):
         terms = self.alpha * np.log(u / self.alpha if dual else u)
         size = np.abs(terms).sum(axis=1) + np.abs(np.log(w)) + 1.0
         slack = size * (FUNCTION_ERROR + 4) * UNIT + 4.0 * self.relative * (size + 1.0)
-        inside = (u > 0.0).all(axis=1) & (terms.sum(axis=1) - np.log(w) >= slack)
+        inside = (u >= LEAST).all(axis=1) & (terms.sum(axis=1) - np.log(w) >= slack)
         valid = ((self.alpha > 0.0) & (self.alpha < 1.0)).all(axis=1)
         return np.asarray(((inside & np.isfinite(size)) | flat) & valid)
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from ...numerics.rounding import UNIT, up
 from ...numerics.verified_psd import is_proven_positive_definite
-from .arithmetic import Array, Pair
+from .arithmetic import AccurateMatrix, Array, Pair, two_product
 from .cones import Blocks, ConeProduct, Semidefinite
 
 # Equations that are solved, columns among which dependences are looked for, and entries of a matrix
@@ -23,6 +24,9 @@ from .cones import Blocks, ConeProduct, Semidefinite
 MOST_EQUATIONS, MOST_COLUMNS, MOST_ENTRIES = 80, 800, 20_000
 
 DEPENDENT = 1e-9
+
+LARGEST = Fraction(2) ** 1000
+"""Entries beyond this are not turned into doubles, whose largest is 2^1024."""
 
 SNAPS = (6, 20, 40)
 """Bits after the point to which free entries of a solution are rounded, one try each."""
@@ -123,8 +127,10 @@ def _relation(D: Array, j: int, support: Array) -> list[Fraction] | None:
     if len(support) > min(MOST_EQUATIONS, len(touched)):
         return None
     k = _solve_on(D, touched, support, [Fraction(v) for v in D[:, j].tolist()])
-    exact = k is not None and all(
-        inner_product(D[i, support].tolist(), k) == Fraction(D[i, j]) for i in touched
+    exact = (
+        k is not None
+        and _fits(k)
+        and all(inner_product(D[i, support].tolist(), k) == Fraction(D[i, j]) for i in touched)
     )
     return k if exact else None
 
@@ -166,7 +172,7 @@ def nearby_solution(
             return None
         for j, value in zip(basis.tolist(), solved, strict=True):
             z[j] = value
-    return z if matrix_product(E, z) == list(f) else None
+    return z if _fits(z) and matrix_product(E, z) == list(f) else None
 
 
 def snapped(values: Array, bits: int) -> list[Fraction]:
@@ -180,6 +186,11 @@ def pair_of(z: Sequence[Fraction]) -> Pair:
     high = [float(x) for x in z]
     low = [float(x - Fraction(h)) for x, h in zip(z, high, strict=True)]
     return Pair(np.array(high), np.array(low))
+
+
+def _fits(z: Iterable[Fraction]) -> bool:
+    """Whether no entry is so large that doubles may not hold it."""
+    return all(abs(x) <= LARGEST for x in z)
 
 
 def is_outside(cones: ConeProduct, z: Sequence[Fraction], dual: bool) -> bool:
@@ -204,9 +215,10 @@ def _is_inside(group: Blocks, k: int, block: list[Fraction], dual: bool) -> bool
             matrix[i][j] = matrix[j][i] = x / 2 if dual and i != j else x
         return is_psd(matrix)
     # Exponential and power cones in intervals, without width where the block is of doubles.
+    if not _fits(block):
+        return False
     center = np.array([[float(x) for x in block]])
-    width = np.array([[abs(float(x - Fraction(float(x)))) for x in block]])
-    width = np.where(width > 0.0, np.nextafter(width, np.inf), 0.0)
+    width = np.array([[up(abs(x - Fraction(float(x)))) for x in block]])
     with np.errstate(all="ignore"):
         return bool(group.at(k).contains(center, width, dual)[0])
 
@@ -227,6 +239,37 @@ def is_psd(matrix: list[list[Fraction]]) -> bool:
             for row, factor in zip(rows, factors, strict=True)
         ]
     return True
+
+
+def is_nearly_square(P: Any, scale: float, F: Any, share: float) -> bool:
+    """Whether (1 - share) P <= scale FF' <= (1 + share) P is proven, in the order of PSD matrices.
+
+    Of small matrices, which may be singular, in fractions.
+    """
+    P, F = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (P, F))
+    F, E, error = F.reshape(len(P), -1), np.zeros(P.shape), np.zeros(P.shape)
+    products = AccurateMatrix(scipy.sparse.csc_array(F.T))
+    for j, row in enumerate(F):
+        found = products.transpose_times(Pair(*two_product(np.full(row.shape, scale), row)), -P[j])
+        E[j], error[j] = found.high, np.abs(found.low) + found.error
+    E, sizes = 0.5 * (E + E.T), share * np.abs(P) + np.abs(E)
+    errors = (np.maximum(error, error.T) + 8.0 * UNIT * sizes).sum(axis=1)
+    if all(is_proven_positive_definite(share * P + sign * E, errors) for sign in (1.0, -1.0)):
+        return True
+    if len(P) > MOST_EQUATIONS // 2:
+        return False
+    rows, base = ([[Fraction(v) for v in row] for row in M.tolist()] for M in (F, P))
+    unit, part = Fraction(scale), Fraction(share)
+    square = [[unit * inner_product(u, v) for v in rows] for u in rows]
+    return all(
+        is_psd(
+            [
+                [part * p + sign * (q - p) for p, q in zip(*lines, strict=True)]
+                for lines in zip(base, square, strict=True)
+            ]
+        )
+        for sign in (1, -1)
+    )
 
 
 def is_proven_psd(P: Any) -> bool:

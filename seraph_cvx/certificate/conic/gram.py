@@ -9,7 +9,6 @@ fl(N'N + Q) - eI, what is left, fl(N'N + Q) - eI - FF', is bounded with all roun
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -221,10 +220,9 @@ def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
         return None
     try:
         if n + k <= DENSE_ORDER:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # singular: the step is not finite then
-                factors = scipy.linalg.lu_factor(KKT.toarray())
-            inner: Solver = partial(scipy.linalg.lu_solve, factors, check_finite=False)
+            # By LAPACK, which warns of nothing: of a singular matrix the step is not finite.
+            lu, pivots, _ = scipy.linalg.lapack.dgetrf(KKT.toarray())
+            inner: Solver = partial(scipy.linalg.lu_solve, (lu, pivots), check_finite=False)
         else:
             inner = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(KKT)).solve
     except (RuntimeError, ValueError):

@@ -52,7 +52,7 @@ from .exact import (
     snapped,
 )
 from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
-from .program import Cone, ConicProgram
+from .program import ConicProgram
 from .solve import Start, solve
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
@@ -79,15 +79,13 @@ DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 class DualProof(NamedTuple):
     """A proven lower bound, and the pairs y and h it is proven from.
 
-    The exact multipliers y* are within `move` of y, and zero where y is.
+    The exact multipliers are zero where y is; they are the nearer, the smaller `rho` is.
     """
 
     value: float
     y: Pair
     h: Pair | None
     rho: float = 0.0
-    move: float = 0.0
-    needs_bounds: bool = False
 
     @property
     def zero_rows(self) -> list[int]:
@@ -191,8 +189,7 @@ class DualProver:
             q, step = quadratic_above(P, h), math.sqrt(weight) * rho
             terms += [-0.5 * q, -math.sqrt(q) * step * 1.001, -step * step]
         value = at_least(*terms)
-        move = float(g.max(initial=0.0)) * rho * (1.0 + 8.0 * UNIT)
-        return DualProof(value, y, h, rho / most, move) if math.isfinite(value) else None
+        return DualProof(value, y, h, rho / most) if math.isfinite(value) else None
 
     def correct(self, y: Array, h: Array, weight: float) -> DualProof | str:
         """Correct approximate multipliers, and prove the best bound found on the way."""
@@ -276,7 +273,6 @@ def climb(
 def lower_bound(
     program: ConicProgram,
     start: Start,
-    bounds: Array | None,
     steps: list[str],
     target: float | None = None,
     tolerance: float = 0.0,
@@ -302,9 +298,6 @@ def lower_bound(
                 rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
         rungs.append(("anchor", lambda: _anchored(program, start, whole, goal)))
         rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
-    if bounds is not None:
-        paid = "bounds on the variables"
-        rungs.append((paid, lambda: _with_bounds(program, bounds, tolerance)))
     return climb("lower", rungs, goal, start.solver == "CLARABEL", steps)
 
 
@@ -426,36 +419,6 @@ def _alive(cones: ConeProduct, start: Start, rows: Array, level: float) -> Array
             split = group.rows[y[group.rows[:, 0]] < small]
             dead[split] |= (y[split] < small) & ((y[split] < s[split]) | (split == split[:, :1]))
     return rows[~dead]
-
-
-def _with_bounds(program: ConicProgram, bounds: Array, tolerance: float) -> DualProof | str:
-    """Pay |r_j| B_j for the residual in columns with |x_j| <= B_j, and correct the others."""
-    if program.P is not None:
-        return "not with a quadratic objective"
-    known, other = np.flatnonzero(np.isfinite(bounds)), np.flatnonzero(~np.isfinite(bounds))
-    B, everything = bounds[known], np.arange(len(program.b))
-    # The multipliers of the program with these bounds as rows are the best to start from.
-    box = scipy.sparse.eye_array(len(program.c), format="csr")[known]
-    boxed = replace(
-        program,
-        A=scipy.sparse.vstack([program.A, box, -box]),
-        b=np.concatenate([program.b, B, B]),
-        cones=(*program.cones, Cone("nonnegative", 2 * len(B))),
-    )
-    start = solve(boxed)
-    if not start.is_finite:
-        return "no solution of the program with these bounds"
-    start = start._replace(x=start.x[other], s=start.s[everything], y=start.y[everything])
-    free = reduced(program, everything, other)
-    prover = DualProver(free, tolerance)
-    found = _from_start(free, start, (prover, everything, np.arange(len(other))))
-    if isinstance(found, str):
-        return found
-    paid = program.A[:, known]
-    r = AccurateMatrix(paid).transpose_times(found.y, program.c[known])
-    lengths = np.array([norm_above(np.abs(paid[:, [j]].data)) for j in range(len(B))])
-    price = dot(B, Pair.of(r.size))[1] + dot(B, Pair.of(lengths))[1] * found.move
-    return found._replace(value=at_least(found.value, -price), needs_bounds=True)
 
 
 def presolve(program: ConicProgram) -> tuple[Array, Array]:

@@ -93,6 +93,11 @@ class PointReport:
     objective: Interval | str
     violations: tuple[tuple[str, Interval | str], ...]
 
+    @property
+    def is_feasible(self) -> bool:
+        """Whether every constraint is proven to be met, without a tolerance."""
+        return all(not isinstance(v, str) and v[1] <= 0.0 for _, v in self.violations)
+
     def facts(self) -> dict[str, str]:
         """What a card shows."""
         known = [v for _, v in self.violations if not isinstance(v, str)]
@@ -134,16 +139,23 @@ def judge_point(problem: cp.Problem) -> PointReport | None:
         for k, c in enumerate(problem.constraints)
     ]
     for variable in problem.variables():
-        for kind, holds in ATTRIBUTES.items():
-            if variable.attributes[kind]:
-                found = _judged(partial(_attribute, variable, holds, known))
-                judged.append((f"{variable.name()} is {kind}", found))
+        for kind, value in variable.attributes.items():
+            if value is not None and value is not False and kind in ATTRIBUTES:
+                found = _judged(partial(_attribute, variable, kind, known))
+                words = "within its bounds" if kind == "bounds" else kind
+                judged.append((f"{variable.name()} is {words}", found))
     objective = _judged(lambda: _interval(evaluate(problem.objective.expr, known)))
     return PointReport(objective, tuple(judged))
 
 
-def _attribute(variable: Any, holds: Callable[[Ball], Ball], known: dict[int, Ball]) -> Interval:
-    return _worst(holds(evaluate(variable, known)))
+def _attribute(variable: Any, kind: str, known: dict[int, Ball]) -> Interval:
+    """By how much the value of a variable violates one of its attributes."""
+    x = evaluate(variable, known)
+    if kind != "bounds":
+        return _worst(ATTRIBUTES[kind](x))
+    ends = [_constant(getattr(end, "value", end)) for end in variable.attributes["bounds"]]
+    beyond = [_worst(x.plus(-ends[1])), _worst(ends[0].plus(-x))]
+    return max(low for low, _ in beyond), max(high for _, high in beyond)
 
 
 def _judged(work: Callable[[], Interval]) -> Interval | str:
@@ -152,7 +164,7 @@ def _judged(work: Callable[[], Interval]) -> Interval | str:
             low, high = work()
     except (NotEnclosed, np.linalg.LinAlgError) as missing:
         return as_written(str(missing))
-    return (low, high) if low <= high else "not finite"
+    return (low, high) if -np.inf < low <= high < np.inf else "beyond double precision"
 
 
 def _interval(ball: Ball) -> Interval:
@@ -225,13 +237,22 @@ def _total(terms: Ball) -> Ball:
     return Ball(np.asarray(terms.mid.sum()), np.asarray(error * WIDER))
 
 
+def _asymmetry(x: Ball) -> Ball:
+    """The sizes of the entries of X - X'."""
+    axes = (*range(x.mid.ndim - 2), x.mid.ndim - 1, x.mid.ndim - 2)
+    return _magnitude(x.plus(-Ball(*(v.transpose(axes) for v in x))))
+
+
 ATTRIBUTES: dict[str, Callable[[Ball], Ball]] = {
     "nonneg": lambda x: -x,
     "pos": lambda x: -x,
     "nonpos": lambda x: x,
     "neg": lambda x: x,
+    "symmetric": _asymmetry,
     "PSD": lambda x: -eigenvalue_balls(x),
     "NSD": eigenvalue_balls,
+    "diag": lambda x: _magnitude(Ball(*(v - np.diag(np.diag(v)) for v in x))),
+    "bounds": lambda x: x,  # which `_attribute` reads
 }
 """Of each attribute of a variable, numbers that are at most zero where it holds."""
 
@@ -262,11 +283,7 @@ def evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
 def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     name = type(expression).__name__
     if not expression.args:
-        value = expression.value
-        value = value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
-        if np.iscomplexobj(value):
-            raise NotEnclosed("complex numbers")
-        return Ball(value.astype(np.float64), np.zeros(value.shape))
+        return _constant(expression.value)
     if name not in SUMS | PRODUCTS | INCREASING | set(RULES):
         raise NotEnclosed(name)
     arguments = [evaluate(arg, known) for arg in expression.args]
@@ -289,12 +306,22 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     return RULES[name](expression, arguments)
 
 
+def _constant(value: Any) -> Ball:
+    """The ball of doubles, without a radius."""
+    value = value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+    if np.iscomplexobj(value):
+        raise NotEnclosed("complex numbers")
+    return Ball(value.astype(np.float64), np.zeros(value.shape))
+
+
 def _power(expression: Any, arguments: list[Ball]) -> Ball:
+    # CVXPY's domain: all numbers for p = 1 and even p, else those that are not negative.
     p, (x,) = float(expression.p.value), arguments
-    if p >= 0.0 and p == round(p):
-        size = x if p % 2 else _magnitude(x)
-        low = size.low if p % 2 else np.maximum(size.low, 0.0)
-        return between((low**p, size.high**p), 4.0 * FUNCTION_ERROR)
+    if p == 1.0:
+        return x
+    if p >= 0.0 and p % 2.0 == 0.0:
+        size = _magnitude(x)
+        return between((np.maximum(size.low, 0.0) ** p, size.high**p), 4.0 * FUNCTION_ERROR)
     if not (x.low >= 0.0).all():
         raise NotEnclosed("power of a number that may be negative")
     return between(list(np.sort([x.low**p, x.high**p], axis=0)), 4.0 * FUNCTION_ERROR)
@@ -348,8 +375,15 @@ def _vector_norm(p: float, expression: Any, arguments: list[Ball]) -> Ball:
     return _norm(arguments[0], p)
 
 
+def _symmetric(matrix: Ball) -> Ball:
+    """A matrix that is symmetric, as CVXPY's functions of eigenvalues demand."""
+    if not all(np.array_equal(part, part.T) for part in matrix):
+        raise NotEnclosed("eigenvalues of a matrix that may not be symmetric")
+    return matrix
+
+
 def _log_det(expression: Any, arguments: list[Ball]) -> Ball:
-    values = eigenvalue_balls(arguments[0])
+    values = eigenvalue_balls(_symmetric(arguments[0]))
     if not (values.low > 0.0).all():
         raise NotEnclosed("log_det of a matrix that may be singular")
     return _total(between((np.log(values.low), np.log(values.high)), 2.0 * FUNCTION_ERROR))
@@ -372,7 +406,7 @@ RULES: dict[str, Callable[[Any, list[Ball]], Ball]] = {
     "PnormApprox": partial(_vector_norm, 0.0),
     "norm1": partial(_vector_norm, 1.0),
     "norm_inf": partial(_vector_norm, np.inf),
-    "lambda_max": lambda e, a: _largest(eigenvalue_balls(a[0])),
+    "lambda_max": lambda e, a: _largest(eigenvalue_balls(_symmetric(a[0]))),
     "sigma_max": lambda e, a: _largest(_singular_values(a[0])),
     "normNuc": lambda e, a: _total(_singular_values(a[0])),
     "log_det": _log_det,

@@ -9,18 +9,20 @@ block holds the lower triangle of the matrix, column by column, without factors 
 from __future__ import annotations
 
 import math
-import warnings
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy
 from cvxpy.error import ParameterError, SolverError
-from cvxpy.reductions.solution import Solution
+from cvxpy.reductions.cvx_attr2constr import recover_value_for_leaf
+from cvxpy.reductions.dcp2cone.canonicalizers import CANON_METHODS
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
 from cvxpy.utilities.psd_utils import TriangleKind
@@ -30,10 +32,19 @@ from .arithmetic import Array
 # Rows or columns, rows of a dense block, and products in A'A where that is sparse.
 MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
 
+# Entries of a constant by which an approximation is recognized: log_normcdf has seven pieces.
+MOST_ODD = 7
+
 QUADRATURES = ("quantum_rel_entr", "quantum_cond_entr", "OpRelEntrConeQuad", "RelEntrConeQuad")
 
-IN_PLAIN_ATOMS = {"loggamma": 2.18382, "log_normcdf": math.sqrt(0.02301291)}
-"""Approximations that CVXPY writes as a maximum, recognized by one of their constants."""
+CONSTRAINTS = {
+    *("Equality", "Inequality", "Zero", "NonNeg", "NonPos", "PSD", "SvecPSD", "SOC"),
+    *("ExpCone", "PowCone3D", "PowConeND"),
+}
+"""Constraints whose conic form says the same; of any other nothing is claimed."""
+
+COMPILING = threading.RLock()
+"""Held while values of a problem's variables are put aside, or read all together."""
 
 
 class Refused(ValueError):
@@ -94,12 +105,17 @@ class ConicProgram:
             object.__setattr__(self, name, vector)
         if self.P is not None and not self.P.nnz:
             object.__setattr__(self, "P", None)
-        data = {"A": self.A.data, "b": self.b, "c": self.c}
+        data = {"A": self.A.data, "b": self.b, "c": self.c, "offset": np.array(self.offset)}
         for name, values in (data | ({} if self.P is None else {"P": self.P.data})).items():
-            if not np.isfinite(values).all():
+            if np.isnan(values).any():
                 raise Refused(
-                    f"The data {name} of the conic program hold NaN or infinity: look for them in "
-                    "the constants and parameters of the problem."
+                    f"The numbers in {name} of the conic program include NaN: look for it in the constants "
+                    "and parameters of the problem, or for an infinity that is multiplied by zero."
+                )
+            if np.isinf(values).any():
+                raise Refused(
+                    f"The numbers in {name} of the conic program include infinity: a constant or parameter "
+                    "of the problem is infinite, or a product of them is beyond the largest double."
                 )
         rows = sum(cone.rows for cone in self.cones)
         if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:
@@ -117,6 +133,17 @@ class ConicProgram:
         quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
         return float(self.c @ x) + quadratic
 
+    def within(self, bounds: Array) -> ConicProgram:
+        """The program with rows x_j <= B_j, then rows -x_j <= B_j, for each finite bound."""
+        known = np.flatnonzero(np.isfinite(bounds))
+        box = scipy.sparse.eye_array(len(self.c), format="csr")[known]
+        return replace(
+            self,
+            A=scipy.sparse.vstack([self.A, box, -box]),
+            b=np.concatenate([self.b, bounds[known], bounds[known]]),
+            cones=(*self.cones, Cone("nonnegative", 2 * len(known))),
+        )
+
 
 class _Formatting(CLARABEL):  # type: ignore[misc]
     """Clarabel's cones, with PSD blocks as plain lower triangles."""
@@ -130,50 +157,62 @@ class _Formatting(CLARABEL):  # type: ignore[misc]
     def is_installed(self) -> bool:
         return True
 
-    def invert(self, solution: Any, inverse_data: Any) -> Solution:
-        return Solution("optimal", 0.0, {inverse_data[self.VAR_ID]: solution}, {}, {})
-
 
 @dataclass(frozen=True, eq=False)
 class CanonicalProblem:
-    """A problem of CVXPY with its conic program, and the way back to the user's variables."""
+    """A problem of CVXPY with its conic program, and the columns of the user's variables."""
 
     problem: cp.Problem
     program: ConicProgram
     chain: Any
-    inverse_data: Any
+    columns: Any  # CVXPY's parametrized program: where each compiled variable begins
+    nearly: str = ""  # what the claim says of its rounding, besides that of the doubles
 
     def column_bounds(self, bounds: Mapping[cp.Variable, Any] | None) -> Array | None:
         """The bounds B_j of the columns, |x_j| <= B_j, infinite where none is given."""
         if not bounds:
             return None
         known = np.full(len(self.program.c), np.inf)
-        numbers = np.arange(len(known), dtype=np.float64)
-        places = self.chain.invert(numbers, self.inverse_data).primal_vars
         for variable, given in bounds.items():
-            size = np.broadcast_to(np.asarray(given, dtype=np.float64), variable.shape)
-            place = places.get(variable.id)
-            if place is None or np.iscomplexobj(place) or not np.all(size >= 0.0):
+            if not isinstance(variable, cp.Variable):
+                raise TypeError(
+                    f"bounds: the keys must be variables, not {variable!r}: write "
+                    "bounds={x: 10.0} for a variable x of the problem."
+                )
+            try:
+                size = np.broadcast_to(np.asarray(given, dtype=np.float64), variable.shape)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"bounds: {variable.name()} has the shape {variable.shape}: give a number, or "
+                    "an array of numbers of that shape."
+                ) from None
+            place = self._places(variable)
+            if place is None or not np.all(size >= 0.0):
                 raise ValueError(
                     f"bounds: {variable.name()} must be a real variable of the problem, and its "
                     "bounds on absolute values nonnegative."
                 )
-            np.minimum.at(known, np.asarray(place).astype(np.int64).ravel(), size.ravel())
+            np.minimum.at(known, place[place > 0] - 1, size[place > 0])
         return known
+
+    def _places(self, variable: cp.Variable) -> Array | None:
+        """For each entry of a variable 1 plus its column, or 0 where it has none."""
+        ids = self.chain.compose_var_id_map().get(variable.id, [variable.id])
+        if variable.is_complex() or len(ids) != 1 or ids[0] not in self.columns.var_id_to_col:
+            return None
+        first, compiled = self.columns.var_id_to_col[ids[0]], self.columns.id_to_var[ids[0]]
+        numbers = 1.0 + first + np.arange(compiled.size, dtype=np.float64)
+        numbers = numbers.reshape(compiled.shape, order="F")
+        places = recover_value_for_leaf(variable, numbers, project=False)
+        places = places.toarray() if scipy.sparse.issparse(places) else np.asarray(places)
+        return places.astype(np.int64).reshape(variable.shape, order="F")
 
 
 def canonicalize(problem: cp.Problem) -> CanonicalProblem:
     """The conic program of a problem, or a refusal that names the reason."""
     _refuse(problem)
-    with warnings.catch_warnings(), _values_put_aside(problem):
-        warnings.simplefilter("ignore")
-        try:
-            chain, data, inverse_data = _compile(problem)
-        except ParameterError as error:
-            raise Refused(f"A parameter has no value: {error}") from None
-    attributes = data["param_prob"].x.attributes
-    if attributes["boolean"] or attributes["integer"]:
-        raise Refused("A constraint such as FiniteSet makes variables integer: not certified.")
+    with np.errstate(all="ignore"):
+        chain, data, inverse_data = _compile(problem)
     maximize = isinstance(problem.objective, cp.Maximize)
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
@@ -196,13 +235,31 @@ def canonicalize(problem: cp.Problem) -> CanonicalProblem:
     conic = ConicProgram(
         A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
-    return CanonicalProblem(problem, conic, chain, inverse_data)
+    return CanonicalProblem(problem, conic, chain, data["param_prob"])
 
 
-def _compile(problem: cp.Problem) -> tuple[Any, Any, Any]:
+def _compile(problem: cp.Problem, **options: bool) -> tuple[Any, Any, Any]:
     """Compile a problem by CVXPY: the chain, its data, and what leads back to the variables."""
-    formatting, options = _Formatting(), {"use_quad_obj": True}
-    chain = _build_solving_chain(problem, formatting, ignore_dpp=True, solver_opts=options)
+    try:
+        try:
+            return _compile_as_is(problem, options)
+        except (TypeError, ValueError, IndexError):
+            # CVXPY starts auxiliary variables at values that those of a solved problem imply, and
+            # trips over some, as in sum_largest(x, 1.5).
+            with _values_put_aside(problem):
+                return _compile_as_is(problem, options)
+    except ParameterError as error:
+        raise Refused(f"A parameter has no value: {error}") from None
+    except (AssertionError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+        words = str(error) or type(error).__name__
+        raise Refused(f"CVXPY does not compile the problem to a conic program: {words}") from error
+
+
+def _compile_as_is(problem: cp.Problem, options: dict[str, bool]) -> tuple[Any, Any, Any]:
+    formatting = _Formatting()
+    chain = _build_solving_chain(
+        problem, formatting, ignore_dpp=True, solver_opts={"use_quad_obj": True, **options}
+    )
     # The function inside of a perspective is compiled for the solver that the context names. Inside
     # of a second one it is looked up by name, and PSD blocks are then scaled as Clarabel has them.
     chain.solver_context.solver_name = formatting
@@ -218,15 +275,16 @@ def _compile(problem: cp.Problem) -> tuple[Any, Any, Any]:
 
 @contextmanager
 def _values_put_aside(problem: cp.Problem) -> Iterator[None]:
-    """Without values of the variables: of a solved problem, CVXPY's sum_largest trips over them."""
-    values = [(variable, variable._value) for variable in problem.variables()]
-    for variable, _ in values:
-        variable._value = None
-    try:
-        yield
-    finally:
-        for variable, value in values:
-            variable._value = value
+    """A context in which the variables of a problem have no values."""
+    with COMPILING:
+        values = [(variable, variable._value) for variable in problem.variables()]
+        for variable, _ in values:
+            variable._value = None
+        try:
+            yield
+        finally:
+            for variable, value in values:
+                variable._value = value
 
 
 def _cones(dims: Any) -> tuple[Cone, ...]:
@@ -249,12 +307,19 @@ def _cones(dims: Any) -> tuple[Cone, ...]:
 
 def _refuse(problem: cp.Problem) -> None:
     """Raise `Refused` for a problem that has no conic program which says the same."""
-    if problem.is_mixed_integer():
-        names = [v.name() for v in problem.variables() if v.attributes["boolean"]]
-        names += [v.name() for v in problem.variables() if v.attributes["integer"]]
+    if not isinstance(problem, cp.Problem):
+        raise TypeError(f"problem must be a cvxpy.Problem, not {problem!r}.")
+    nodes = [node for node, _ in subexpressions(problem)]
+    integers = dict.fromkeys(
+        node.name()
+        for node in nodes
+        if isinstance(node, cp.Variable)
+        and (node.attributes["boolean"] or node.attributes["integer"])
+    )
+    if integers or any(isinstance(node, cp.constraints.FiniteSet) for node in nodes):
         raise Refused(
-            f"Integer or boolean variables ({', '.join(names) or 'FiniteSet'}) are not certified: "
-            "drop these attributes to certify the relaxation."
+            f"Integer or boolean variables ({', '.join(integers) or 'FiniteSet'}) are not "
+            "certified: drop these attributes or constraints to certify the relaxation."
         )
     if not problem.is_dcp():
         kinds = [name for name in ("dgp", "dqcp") if getattr(problem, f"is_{name}")()]
@@ -265,23 +330,50 @@ def _refuse(problem: cp.Problem) -> None:
         )
     if not problem.variables():
         raise Refused("The problem has no variables: there is nothing to certify.")
-    for expression in subexpressions(problem):
-        reason = _approximation(expression)
+    for reason in (check(node) for check in (_approximation, _mistranslation) for node in nodes):
         if reason:
-            raise Refused(f"{reason} A bound would be of the approximation, not of the problem.")
+            raise Refused(f"{reason} A bound would be of another problem than yours.")
 
 
-def subexpressions(problem: cp.Problem) -> Iterator[Any]:
-    """Every constraint and every node of the expression trees of a problem, once."""
-    stack, seen = [problem.objective, *problem.constraints], set()
+def subexpressions(problem: cp.Problem) -> Iterator[tuple[Any, bool]]:
+    """Every constraint and every node of the expression trees of a problem, once.
+
+    With each whether it is a term of the objective, of which CVXPY keeps quadratic forms as they
+    are. The function inside of a perspective, the set of a support function, and the problem of
+    a partial optimization are no arguments of their nodes, and part of the problem all the same.
+    """
+    stack: list[tuple[Any, bool]] = [(problem.objective, True)]
+    stack += [(constraint, False) for constraint in problem.constraints]
+    seen = set()
     while stack:
-        node = stack.pop()
-        if id(node) in seen:
+        node, is_term = stack.pop()
+        if (id(node), is_term) in seen:
             continue
-        seen.add(id(node))
-        yield node
-        inside = isinstance(node, cp.Problem)
-        stack += [node.objective, *node.constraints] if inside else node.args
+        seen.add((id(node), is_term))
+        yield node, is_term
+        if isinstance(node, cp.Problem):
+            stack += [(part, False) for part in (node.objective, *node.constraints)]
+            continue
+        is_term = is_term and type(node) not in CANON_METHODS
+        stack += [(arg, is_term) for arg in node.args]
+        name = type(node).__name__
+        if name == "perspective":
+            stack.append((node.f, False))
+        if name == "SuppFuncAtom":
+            stack += [(constraint, False) for constraint in node._parent.constraints]
+
+
+def matrix_of_form(node: Any) -> Any:
+    """The real symmetric matrix of a quad_form; of a complex one that in real and imaginary parts.
+
+    None where it is a parameter without a value.
+    """
+    x, P = node.args[0], node.args[1].value
+    if P is None or not np.iscomplexobj(P):
+        return P
+    P = P.toarray() if scipy.sparse.issparse(P) else np.asarray(P)
+    is_one = x.is_real() or x.is_imag()
+    return P.real if is_one else np.block([[P.real, -P.imag], [P.imag, P.real]])
 
 
 def _approximation(node: Any) -> str:
@@ -308,10 +400,57 @@ def _approximation(node: Any) -> str:
         return f"CVXPY approximates {name} by a quadrature."
     if name == "PowCone3DApprox":
         return "CVXPY approximates PowCone3DApprox by second-order cones: use PowCone3D."
-    for atom, constant in IN_PLAIN_ATOMS.items():
-        if name == "maximum" and _has_constant(node, constant, 3):
-            return f"CVXPY's {atom} is a piecewise approximation."
+    if isinstance(node, cp.constraints.constraint.Constraint) and name not in CONSTRAINTS:
+        return f"The constraint {name} is not known to have a conic form that says the same."
+    if name == "maximum":
+        numbers = _odd_constants(node)
+        for atom, known in _piecewise_atoms().items():
+            if known <= numbers:
+                return f"CVXPY's {atom} is a piecewise approximation."
     return ""
+
+
+def _mistranslation(node: Any) -> str:
+    """Why CVXPY's canonical form of a node may be of another function; empty where it is not."""
+    name = type(node).__name__
+    if name == "perspective":
+        bounded = [v.name() for v in node.f.variables() if v.attributes["bounds"] is not None]
+        if bounded:
+            return (
+                f"Inside of a perspective, CVXPY scales the bounds of {', '.join(bounded)} by its "
+                "second argument: state them as constraints."
+            )
+        kind = cp.Minimize if node.f.is_convex() else cp.Maximize
+        if len(_compile(cp.Problem(kind(node.f)), use_quad_obj=False)[1]["dims"].soc) > 1:
+            return (
+                "CVXPY may mix up the rows of a perspective whose function needs more than one "
+                "second-order cone: write the perspective of each term by itself."
+            )
+    if name == "SuppFuncAtom":
+        places = node._parent._K_sels
+        if len(places["psd"]) or len(places["exp"]):
+            return (
+                "CVXPY rounds the numbers of a support function whose set needs semidefinite or "
+                "exponential cones: write it as the maximum that it is."
+            )
+    return ""
+
+
+@cache
+def _piecewise_atoms() -> dict[str, set[float]]:
+    """The numbers by which approximations are recognized that CVXPY writes in plain atoms."""
+    x = cp.Variable()
+    return {atom.__name__: _odd_constants(atom(x)) for atom in (cp.loggamma, cp.log_normcdf)}
+
+
+def _odd_constants(node: Any) -> set[float]:
+    """The numbers, other than halves of integers, in the small constants below a node."""
+    if isinstance(node, cp.Constant):
+        entries = node.value.data if scipy.sparse.issparse(node.value) else np.ravel(node.value)
+        if len(entries) > MOST_ODD or np.iscomplexobj(entries):
+            return set()
+        return {v for v in entries.tolist() if 2.0 * v % 1.0}
+    return set().union(*map(_odd_constants, node.args))
 
 
 def _weights_differ(node: Any) -> bool:
@@ -322,11 +461,3 @@ def _weights_differ(node: Any) -> bool:
     return len(given) != len(used) or any(
         abs(g - w) > 4.0 * math.ulp(g) for g, w in zip(given, used, strict=True)
     )
-
-
-def _has_constant(node: Any, constant: float, depth: int) -> bool:
-    """Whether one of the constants a few levels below a node has this entry."""
-    if isinstance(node, cp.Constant):
-        value = node.value
-        return constant in (value.data if scipy.sparse.issparse(value) else np.ravel(value))
-    return depth > 0 and any(_has_constant(arg, constant, depth - 1) for arg in node.args)

@@ -37,7 +37,7 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
         largest = float(np.abs(start.y).max(initial=0.0))
     if start.is_finite and value > 1e-12 * size * largest > 0.0:
         scaled = start._replace(x=np.zeros(len(program.c)), y=start.y / largest)
-        proof = lower_bound(feasibility, scaled, None, steps, target=0.5 * value / largest)
+        proof = lower_bound(feasibility, scaled, steps, target=0.5 * value / largest)
         if proof is not None and proof.value > 0.0:
             return proof.y
     # Phase one: the column t and the row t >= 0 come last.
@@ -53,7 +53,7 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
     found = solve(phase_one)
     if not found.is_finite or not float(c @ found.x) > 0.0:
         return None
-    proof = lower_bound(phase_one, found, None, steps)
+    proof = lower_bound(phase_one, found, steps)
     if proof is None or not proof.value > 0.0:
         return None
     return Pair(proof.y.high[:m], proof.y.low[:m])

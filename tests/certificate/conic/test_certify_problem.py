@@ -224,7 +224,7 @@ def test_parameters_have_their_values():
     ("problem", "match"),
     [
         (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.Variable(2, boolean=True)))), "boolean"),
-        (lambda x: cp.Problem(cp.Minimize(x[0]), [cp.constraints.FiniteSet(x, [1, 2])]), "integer"),
+        (lambda x: cp.Problem(cp.Minimize(x[0]), [cp.constraints.FiniteSet(x, [1, 2])]), "FiniteSet"),
         (lambda x: cp.Problem(cp.Minimize(cp.sqrt(x[0]))), "DCP"),
         (lambda x: cp.Problem(cp.Minimize(x[0] * x[1]), [x >= 1]), "DCP"),
         (lambda x: cp.Problem(cp.Minimize(cp.power(x[0], math.pi))), "exponent"),
@@ -403,13 +403,13 @@ def test_starts_of_every_noise_prove_nothing_false_of_random_programs():
         for noise in (0.0, 1e-12, 1e-8, 1e-4, 1e-1, 10.0):
             parts = [v * (1 + noise * rng.standard_normal(v.shape)) for v in start[:3]]
             moved = Start(*parts, "Solved", "CLARABEL" if noise < 1e-3 else "noise")
-            lower = lower_bound(program, moved, None, [])
+            lower = lower_bound(program, moved, [])
             upper = upper_bound(program, moved, 0.0, [])
             assert lower is None or lower.value <= above
             assert upper is None or upper.value >= below
             assert lower is None or upper is None or lower.value <= upper.value
             assert prove_infeasible(program, moved, []) is None
-        assert lower_bound(program, start, None, []).value >= below - 1e-6 * (1 + abs(below))
+        assert lower_bound(program, start, []).value >= below - 1e-6 * (1 + abs(below))
 
 
 def test_a_residual_that_is_not_small_proves_nothing():
@@ -462,7 +462,7 @@ def test_a_start_with_infinite_entries_proves_nothing(name):
     start = solve(program)
     endless = start._replace(**{name: np.full_like(getattr(start, name), np.inf)})
     steps = []
-    assert lower_bound(program, endless, None, steps) is None
+    assert lower_bound(program, endless, steps) is None
     assert upper_bound(program, endless, 0.0, steps) is None
     assert all("NaN or infinity" in step for step in steps)
 
