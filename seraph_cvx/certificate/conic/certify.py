@@ -203,8 +203,7 @@ def certify_problem(
         cone.
     bounds : mapping of variables to arrays, optional
         Bounds B on absolute values, |x| <= B, that are known to hold for the points of interest.
-        Where the gap is not closed without them, what is certified is the problem with these
-        constraints added, and the claim says so.
+        What is certified is the problem with these constraints added, and the claim says so.
 
     Returns
     -------
@@ -238,13 +237,13 @@ def certify_problem(
     columns = canonical.column_bounds(bounds)
     allowed = float(tolerance or 0.0)
     start = None if allowed else cached_start(problem, canonical.program)
-    evidence = _searched(canonical.program, start, allowed, steps)
-    if columns is not None and (evidence.gap > NEAR or evidence.ray_primal is not None):
-        steps.append("with the given bounds on variables as constraints:")
+    evidence = Evidence()
+    if columns is not None:
         boxed = canonical.program.within(columns)
-        within = _searched(boxed, None, allowed, steps, is_whole=False)
-        if within.dual and (evidence.dual is None or within.gap < evidence.gap):
-            evidence = replace(within, bounds=columns)
+        evidence = replace(_searched(boxed, None, allowed, steps, is_whole=False), bounds=columns)
+    if evidence.dual is None:
+        whole = _searched(canonical.program, start, allowed, steps)
+        evidence = whole if columns is None or whole.ray_dual is not None else evidence
     return _certificate(canonical, evidence, allowed, steps)
 
 

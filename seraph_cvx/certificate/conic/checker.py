@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,18 +25,36 @@ flint: Any = import_module("flint") if find_spec("flint") else None
 PRECISION, HALVINGS = 512, 110  # bits of a ball; a point of two doubles has no smaller distance
 FEW_EQUATIONS, LARGEST, LARGEST_FILE = 40, 10**7, 1 << 26  # solved exactly; n * rows; characters
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
+ZERO = (0.0).hex()
+ONE_AT_A_TIME = threading.Lock()  # the precision of python-flint is one for all threads
 KINDS = ("zero", "nonnegative", "second_order", "psd", "exponential")
 Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
 
 
+class Malformed(ValueError):
+    """A file that is no certificate, in words."""
+
+
 @dataclass(frozen=True)
 class CheckedCertificate:
-    """What a certificate file proves, in the user's units; None where nothing is proved."""
+    """What a certificate file proves, in the user's units; None where nothing is proved.
+
+    All of it holds under the `assumptions`, which the file may add to its conic program.
+    """
 
     valid: bool
     reasons: tuple[str, ...]
     lower: float | None = None
     upper: float | None = None
+    assumptions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.valid:
+            return f"Rejected: {'; '.join(self.reasons)}"
+        lines = ["The certificate holds: its claims were proved again, by other code."]
+        ends = {"lower bound": self.lower, "upper bound": self.upper}
+        lines += [f"  {name}  {end!r}" for name, end in ends.items() if end is not None]
+        return "\n".join([*lines, *(f"  assuming that {text}" for text in self.assumptions)])
 
 
 def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
@@ -50,97 +69,180 @@ def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
     -------
     CheckedCertificate
         `valid` if every claim of the file follows from its numbers, else `reasons`. `lower` and
-        `upper` are the bounds proved here, rounded outward. Nothing is raised for any file.
+        `upper` are the bounds proved here, rounded outward, and `assumptions` what the file adds
+        to its conic program: a tolerance, or bounds on variables. Nothing is raised for any file.
 
     Examples
     --------
     >>> check_certificate("no-such-file.json").reasons
-    ("rejected: FileNotFoundError: [Errno 2] No such file or directory: 'no-such-file.json'",)
+    ("FileNotFoundError: [Errno 2] No such file or directory: 'no-such-file.json'",)
     """
     if flint is None:
         raise ImportError("Checking a certificate needs python-flint: pip install python-flint")
-    before, flint.ctx.prec = flint.ctx.prec, PRECISION
-    try:
-        with open(path, encoding="utf-8") as file:
-            return _check(json.loads(file.read(LARGEST_FILE)))  # cut, it would be no JSON
-    except (*FAULTS, OSError, MemoryError) as error:
-        return CheckedCertificate(False, (f"rejected: {type(error).__name__}: {error}",))
-    finally:
-        flint.ctx.prec = before
+    with ONE_AT_A_TIME:
+        before, flint.ctx.prec = flint.ctx.prec, PRECISION
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(LARGEST_FILE)  # cut, it would be no JSON
+            return _check(_read(text))
+        except (*FAULTS, OSError, MemoryError) as error:
+            kind = "" if isinstance(error, Malformed) else f"{type(error).__name__}: "
+            return CheckedCertificate(False, (f"{kind}{error}",))
+        finally:
+            flint.ctx.prec = before
 
 
-def _check(content: dict[str, Any]) -> CheckedCertificate:
+def _check(content: Any) -> CheckedCertificate:
     """Check the claims of a file one by one."""
-    if content["format"] != "seraph_cvx conic certificate" or content["version"] != 1:
-        raise ValueError("not a conic certificate of version 1")
-    program, claim, infinity = Program(content), content["claim"], flint.arb("inf")
-    dual, primal, ray, fall = (content[k] for k in ("dual", "primal", "ray_dual", "ray_primal"))
+    program, claim, dual, primal, ray, fall = _program(content)
+    infinity = flint.arb("inf")
     below = -infinity if dual is None else program.lower_bound(dual, program.c, program.P)
     above = infinity if primal is None else program.upper_bound(primal)
     lower, upper = (program.offset + program.sign * v for v in (below, above)[:: program.sign])
-    gap = -infinity if ray is None else program.lower_bound(ray, program.n * [0], [])
+    gap = -infinity if ray is None else program.lower_bound(ray | {"h": None}, program.n * [0], [])
     slope = infinity if fall is None else program.upper_bound(fall, is_ray=True)
     claims = {
         "the lower bound": claim["lower"] is None or lower >= _number(claim["lower"]),
         "the upper bound": claim["upper"] is None or upper <= _number(claim["upper"]),
         "that it is infeasible": not claim["infeasible"] or gap > 0,
         "that it is unbounded": not claim["unbounded"] or (slope < 0 and above < infinity),
-        "what is assumed of the variables": not lower > upper,
-        "that nothing is claimed": any(claim[name] not in (None, False) for name in claim),
+        "that the bounds do not cross": not lower > upper,
+        "that nothing is claimed": any(value not in (None, False) for value in claim.values()),
     }
     reasons = [f"{name} does not follow from the points" for name in claims if not claims[name]]
-    return CheckedCertificate(not reasons, tuple(reasons), _beyond(lower, -1), _beyond(upper, 1))
+    ends = _beyond(lower, -1), _beyond(upper, 1)
+    return CheckedCertificate(not reasons, tuple(reasons), *ends, program.assumptions)
+
+
+def _program(content: Any) -> tuple[Any, ...]:
+    """The program of a file, its claim, and its four points."""
+    kind, version, data, tolerance, claim, *points, bounds = _fields(
+        content,
+        "format version program tolerance claim dual primal ray_dual ray_primal variable_bounds",
+    )
+    if kind != "seraph_cvx conic certificate" or type(version) is not int or version != 1:
+        raise Malformed("this is not a conic certificate of version 1")
+    *ends, infeasible, unbounded = _fields(claim, "lower upper infeasible unbounded")
+    if not all(type(end) in (str, type(None)) for end in ends):
+        raise Malformed("lower and upper of the claim have to be numbers, or null")
+    if type(infeasible) is not bool or type(unbounded) is not bool:
+        raise Malformed("infeasible and unbounded of the claim have to be true or false")
+    if bounds is not None and (infeasible or unbounded):
+        raise Malformed("infeasible or unbounded is not claimed within bounds on variables")
+    letters = {"dual": "y h zero_rows", "primal": "x", "ray_dual": "y", "ray_primal": "x"}
+    for name, point in zip(letters, points, strict=True):
+        if point is not None:
+            _fields(point, letters[name], f"{name} has to have")
+    return Program(data, tolerance, bounds), claim, *points
+
+
+def _read(text: str) -> Any:
+    """The content of a file: objects without a name twice, and numbers that are integers."""
+
+    def each_once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(entries)) < len(entries):
+            raise Malformed("a name stands twice in one object")
+        return dict(entries)
+
+    def refused(number: str) -> Any:
+        raise Malformed(f"{number} is no double in hexadecimal, such as those of float.hex")
+
+    try:
+        return json.loads(
+            text, object_pairs_hook=each_once, parse_float=refused, parse_constant=refused
+        )
+    except json.JSONDecodeError as error:
+        raise Malformed(f"this is no JSON: {error}") from None
+
+
+def _fields(content: Any, names: str, words: str = "the file has to have") -> list[Any]:
+    """The values of an object that has just these names."""
+    if type(content) is not dict or sorted(content) != sorted(names.split()):
+        raise Malformed(f"{words} just the fields {', '.join(names.split())}")
+    return [content[name] for name in names.split()]
 
 
 class Program:
-    """The conic program of a file, with its numbers as rationals."""
+    """The conic program of a file, with its numbers as rationals.
 
-    def __init__(self, content: dict[str, Any]) -> None:
-        data, given = content["program"], content["variable_bounds"]
-        self.n, self.k = len(data["c"]), len(data["b"])
-        announced = [data["variables"], data["rows"], data["scale"]]
-        if announced != [self.n, self.k, 1] or self.n * self.k > LARGEST:
-            raise ValueError("not as many variables and rows as announced, or too many to check")
-        self.A = _sparse(data["A"], self.k, self.n)
-        self.b, self.c = _numbers(data["b"], self.k), _numbers(data["c"], self.n)
-        self.P = [] if data["P"] is None else _sparse(data["P"], self.n, self.n)
+    Bounds on variables are rows of it: first all x_j <= B_j, then all -x_j <= B_j.
+    """
+
+    def __init__(self, data: Any, tolerance: Any = None, bounds: Any = None) -> None:
+        variables, n_rows, A, b, c, P, cones, offset, maximize, scale = _fields(
+            data, "variables rows A b c P cones offset maximize scale", "the program has to have"
+        )
+        self.n, self.k = len(c), len(b)
+        sizes = [variables, n_rows, scale]
+        if [type(v) for v in sizes] != 3 * [int] or sizes != [self.n, self.k, 1]:
+            raise Malformed("there are not as many variables and rows as announced")
+        if self.n * self.k > LARGEST:
+            raise Malformed(f"{self.n} variables and {self.k} rows are too many to check")
+        if type(maximize) is not bool:
+            raise Malformed("maximize has to be true or false")
+        self.A = _sparse(A, self.k, self.n)
+        self.b, self.c = _numbers(b, self.k), _numbers(c, self.n)
+        self.P = [] if P is None else _sparse(P, self.n, self.n)
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
         if any(self.P[j].get(i) != value for i, j, value in entries) or not _is_psd(self.P):
-            raise ValueError("P is not proved symmetric and positive semidefinite")
-        self.cones = list(_cones(data["cones"], self.k))
-        self.offset, self.sign = _number(data["offset"]), {False: 1, True: -1}[data["maximize"]]
-        self.tolerance = 0 if content["tolerance"] is None else _number(content["tolerance"])
-        self.bounds = {j: _number(v) for j, v in enumerate(given or ()) if v is not None}
-        if len(given or self.c) != self.n or min([self.tolerance, *self.bounds.values()]) < 0:
-            raise ValueError("a negative tolerance or bound, or bounds of another length than x")
+            raise Malformed("P is not proved symmetric and positive semidefinite")
+        self.cones = list(_cones(cones, self.k))
+        self.offset, self.sign = _number(offset), -1 if maximize else 1
+        self.tolerance = 0 if tolerance is None else _number(tolerance)
+        self.assumptions: tuple[str, ...] = ()
+        if self.tolerance < 0:
+            raise Malformed("the tolerance is negative")
+        if tolerance is not None:
+            text = f"constraints count as met to within {float.fromhex(tolerance)!r}"
+            self.assumptions = (text,)
+        if bounds is not None:
+            self._add_bounds(bounds)
+
+    def _add_bounds(self, given: Any) -> None:
+        """Add the rows of bounds on absolute values, null where a variable has none."""
+        if type(given) is not list or len(given) != self.n:
+            raise Malformed("variable_bounds has to be a list with an entry for each variable")
+        known = [(j, _number(B)) for j, B in enumerate(given) if B is not None]
+        if any(B < 0 for _, B in known):
+            raise Malformed("a bound on the absolute value of a variable is negative")
+        for sign in (1, -1):
+            for j, B in known:
+                self.cones.append(Cone("nonnegative", [len(self.b)], {len(self.b): 1}, ()))
+                self.A.append({j: flint.fmpq(sign)})
+                self.b.append(B)
+        self.k = len(self.b)
+        text = f"{len(known)} of {self.n} variables of the conic program are within given bounds"
+        self.assumptions += (text,)
 
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
         y = _numbers(given["y"], self.k)
         fixed = set(given.get("zero_rows", [i for i in range(self.k) if y[i] == 0]))
-        if not all(0 <= i < self.k and y[i] == 0 for i in fixed):
-            raise ValueError("zero_rows names a row that does not exist, or is not zero")
-        h = _numbers(given["h"] or self.n * ["0x0p+0"], self.n) if P else []
+        if not all(type(i) is int and 0 <= i < self.k and y[i] == 0 for i in fixed):
+            raise Malformed("zero_rows names a row that does not exist, or is not zero")
+        h = _numbers(given["h"] or self.n * [ZERO], self.n) if P else []
         columns: list[Row] = [{} for _ in c]
-        for i, row in enumerate(self.A + P):
+        for i, row in enumerate([*self.A, *P]):
             for j, value in row.items():
                 columns[j][i] = value
         size = max(map(abs, y + h), default=0) or 1
         weights = [radius for cone in self.cones for radius in cone.radii(y, fixed, size)]
-        equations = [(columns[j], -c[j]) for j in range(self.n) if j not in self.bounds]
-        point = _moved(equations, y + h, weights + len(h) * [size])
-        if point is None or not all(cone.contains(point, dual=True) for cone in self.cones):
-            return flint.arb("-inf")
-        h = point[self.k :]
-        value = -_dot(self.b, point) - _dot([_dot(row, h) for row in P], h) / 2
-        relaxed = sum(abs(_dot(cone.e, point)) for cone in self.cones)  # e is inside, y in the dual
-        lost = (abs(c[j] + _dot(columns[j], point)) * B for j, B in self.bounds.items())
-        return value - relaxed * self.tolerance - sum(lost)
+        equations = [(columns[j], -c[j]) for j in range(self.n)]
+        best = flint.arb("-inf")
+        for point in _moved(equations, y + h, weights + len(h) * [size]):
+            if not all(cone.contains(point, dual=True) for cone in self.cones):
+                continue
+            h = point[self.k :]
+            value = -_dot(self.b, point) - _dot([_dot(row, h) for row in P], h) / 2
+            relaxed = sum(abs(_dot(cone.e, point)) for cone in self.cones)  # e is inside
+            value -= relaxed * self.tolerance
+            best = value if value > best else best
+        return best
 
     def upper_bound(self, given: Any, is_ray: bool = False) -> Any:
         """The objective at a primal point moved onto its equality rows, if feasible; else inf."""
         b, tolerance = (self.k * [0], 0) if is_ray else (self.b, self.tolerance)
-        still = [(row, 0) for row in [{j: 1} for j in self.bounds] + self.P] if is_ray else []
+        still = [(row, 0) for row in self.P] if is_ray else []
         x = _numbers(given["x"], self.n)
         slack = [b[i] - _dot(row, x) for i, row in enumerate(self.A)]
         equalities = {i for cone in self.cones if cone.kind == "zero" for i in cone.rows}
@@ -148,9 +250,9 @@ class Program:
         touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= _dot(a, a)}
         attempts = [set()] if within else [equalities | touched, equalities]
         for exact in attempts:
-            near = _moved([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1])
-            if near is not None:
-                slack = [0 if i in exact else b[i] - _dot(self.A[i], near) for i in range(self.k)]
+            for near in _moved([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1]):
+                slack = [0 if i in exact else b[i] - _dot(row, near)
+                         for i, row in enumerate(self.A)]  # fmt: skip
                 for i, sign in (entry for cone in self.cones for entry in cone.e.items()):
                     slack[i] += sign * tolerance
                 if all(cone.contains(slack) for cone in self.cones):
@@ -218,10 +320,13 @@ def _is_psd(rows: list[Row]) -> bool:
     return False
 
 
-def _moved(equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any]) -> Any:
-    """The point if it solves the equations, else a solution near it in balls, else None."""
+def _moved(
+    equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any]
+) -> Iterator[list[Any]]:
+    """The point if it solves the equations, else solutions near it, exact or in balls."""
     if all(_dot(row, point) == value for row, value in equations):
-        return point
+        yield point
+        return
     few = len(equations) <= FEW_EQUATIONS
     matrix = flint.fmpq_mat if few else flint.arb_mat
     for bits in (54, 0) if few else (0,):  # at first, what is one double stays as it is
@@ -232,10 +337,10 @@ def _moved(equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any
             with suppress(ZeroDivisionError):  # of equations that may be dependent
                 d = (E * E.transpose()).solve(matrix([row[-1:] for row in table]))
                 steps = dict(zip(free, (E.transpose() * d).entries(), strict=True))
-                return [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
+                yield [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
+                break
             reduced, rank = flint.fmpq_mat(table).rref()  # if it says 0 = 1, E stays singular
             table = reduced.table()[:rank]
-    return None
 
 
 def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
@@ -247,10 +352,10 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
             exponents = [_number(value) for value in ([given] if kind == "power" else given)]
             exponents += [1 - exponents[0]] if kind == "power" else []
             if min(exponents) <= 0 or abs(sum(exponents) - 1) * 10**12 > 1:
-                raise ValueError("a power cone whose exponents are not positive with sum 1")
+                raise Malformed("a power cone whose exponents are not positive with sum 1")
             exponents = [value / sum(exponents) for value in exponents]
         elif type(given) is not int or not 0 <= given <= n_rows or kind not in KINDS:
-            raise ValueError("a cone of an unknown kind or size")
+            raise Malformed("a cone of an unknown kind or size")
         side = given if kind == "psd" else 0
         size = len(exponents) + 1 if exponents else math.comb(side + 1, 2) if side else given
         rows, start = range(start, start + size), start + size
@@ -262,28 +367,33 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
             first = {rows[0]: -1} if kind == "exponential" else {}
             yield Cone(kind, rows, dict.fromkeys(ones.get(kind, rows[:-1]), 1) | first, exponents)
     if start != n_rows:
-        raise ValueError("the cones do not cover the rows")
+        raise Malformed("the cones do not cover the rows")
 
 
-def _number(text: str) -> Any:
+def _number(text: Any) -> Any:
+    """A finite double, written as `float.hex` writes it."""
+    if type(text) is not str or float.fromhex(text).hex() != text:
+        raise Malformed(f"{text!r} is no double in hexadecimal, such as those of float.hex")
     return flint.fmpq(*float.fromhex(text).as_integer_ratio())
 
 
 def _numbers(content: Any, length: int) -> list[Any]:
     """Doubles in hexadecimal, or sums of lists of them, as rationals."""
     if type(content) is not list or len(content) != length:
-        raise ValueError("no list, or one whose length is not the announced one")
+        raise Malformed("no list, or one whose length is not the announced one")
     return [sum(map(_number, v)) if type(v) is list else _number(v) for v in content]
 
 
-def _sparse(content: dict[str, Any], n_rows: int, n_columns: int) -> list[Row]:
+def _sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
     """The rows of a matrix given by its entries."""
+    row, column, value = _fields(content, "row column value", "a matrix has to have")
     rows: list[Row] = [{} for _ in range(n_rows)]
-    values = _numbers(content["value"], len(content["row"]))
-    for i, j, value in zip(content["row"], content["column"], values, strict=True):
-        if not (0 <= i < n_rows and 0 <= j < n_columns) or type(j) is not int or j in rows[i]:
-            raise ValueError("an entry outside of its matrix, or twice in one place")
-        rows[i][j] = value
+    for i, j, entry in zip(row, column, _numbers(value, len(row)), strict=True):
+        if type(i) is not int or type(j) is not int:
+            raise Malformed("the place of an entry is no integer")
+        if not (0 <= i < n_rows and 0 <= j < n_columns) or j in rows[i]:
+            raise Malformed("an entry outside of its matrix, or twice in one place")
+        rows[i][j] = entry
     return rows
 
 
@@ -293,8 +403,9 @@ def _dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
 
 
 def _beyond(bound: Any, direction: int) -> float | None:
-    """A double on the outer side of a bound; None if there is none."""
-    near = float(flint.arb(bound).mid())
-    if not flint.arb(near) * direction >= bound * direction:
+    """A double on the outer side of all of a ball; None if there is none."""
+    ball = flint.arb(bound)
+    near = float(ball.upper() if direction > 0 else ball.lower())
+    while math.isfinite(near) and not flint.arb(near) * direction >= ball * direction:
         near = math.nextafter(near, direction * math.inf)
     return near if math.isfinite(near) else None

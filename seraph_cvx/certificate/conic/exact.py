@@ -25,6 +25,9 @@ MOST_EQUATIONS, MOST_COLUMNS, MOST_ENTRIES = 80, 800, 20_000
 
 DEPENDENT = 1e-9
 
+MOST_INTEGER = 2**106
+"""Pairs of doubles hold all integers below."""
+
 LARGEST = Fraction(2) ** 1000
 """Entries beyond this are not turned into doubles, whose largest is 2^1024."""
 
@@ -186,6 +189,13 @@ def pair_of(z: Sequence[Fraction]) -> Pair:
     high = [float(x) for x in z]
     low = [float(x - Fraction(h)) for x, h in zip(z, high, strict=True)]
     return Pair(np.array(high), np.array(low))
+
+
+def scaled_to_integers(z: list[Fraction]) -> list[Fraction]:
+    """The multiple of a ray whose entries are integers, where pairs of doubles hold these."""
+    scale = math.lcm(*(x.denominator for x in z))
+    integers = [x * scale for x in z]
+    return integers if max(map(abs, integers), default=0) < MOST_INTEGER else z
 
 
 def _fits(z: Iterable[Fraction]) -> bool:

@@ -49,10 +49,11 @@ from .exact import (
     matrix_product,
     nearby_solution,
     pair_of,
+    scaled_to_integers,
     snapped,
 )
 from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
-from .program import ConicProgram
+from .program import ConicProgram, Refused
 from .solve import Start, solve
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
@@ -254,7 +255,10 @@ def climb(
     why, sign = [], 1.0 if side == "lower" else -1.0
     for name, attempt in rungs:
         began = time.perf_counter()
-        found = attempt()
+        try:
+            found = attempt()
+        except Refused as overflow:  # of a program that a rung made of this one
+            found = str(overflow)
         seconds = time.perf_counter() - began
         if isinstance(found, str):
             why.append(f"{name}: {found}")
@@ -397,6 +401,8 @@ def _exact_dual(
         y = [Fraction(0)] * len(program.b)
         for i, value in zip(alive.tolist(), found or (), strict=bool(found)):
             y[i] = value
+        if program.P is None and not program.c.any():  # any multiple proves the same
+            y = scaled_to_integers(y)
         if found is None or is_outside(prover.cones, y, dual=True):
             continue
         sizes = [abs(v) if i in zero else v for i, v in enumerate(y)]

@@ -109,13 +109,13 @@ class ConicProgram:
         for name, values in (data | ({} if self.P is None else {"P": self.P.data})).items():
             if np.isnan(values).any():
                 raise Refused(
-                    f"The numbers in {name} of the conic program include NaN: look for it in the constants "
-                    "and parameters of the problem, or for an infinity that is multiplied by zero."
+                    f"The numbers in {name} of the conic program include NaN: look for it in the "
+                    "constants and parameters of the problem, or for infinity times zero."
                 )
             if np.isinf(values).any():
                 raise Refused(
-                    f"The numbers in {name} of the conic program include infinity: a constant or parameter "
-                    "of the problem is infinite, or a product of them is beyond the largest double."
+                    f"The numbers in {name} of the conic program include infinity: a constant or "
+                    "parameter is infinite, or a product of them is beyond the largest double."
                 )
         rows = sum(cone.rows for cone in self.cones)
         if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:

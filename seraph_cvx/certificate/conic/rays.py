@@ -69,7 +69,7 @@ def prove_ray(program: ConicProgram, steps: list[str]) -> Pair | None:
     size = float(np.abs(program.c).max(initial=0.0))
     if not size:
         return None
-    scale = 2.0 ** -np.frexp(size)[1]
+    scale = 2.0 ** -max(int(np.frexp(size)[1]), -1000)
     c = program.c * scale
     # Bounded by c'x >= -1, so that a solver finds a ray well inside.
     bounded = ConicProgram(

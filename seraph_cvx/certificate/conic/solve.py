@@ -12,6 +12,10 @@ from .arithmetic import Array
 from .program import Cone, ConicProgram, lower_triangle
 
 
+# SCS 3.3 did not return from programs with numbers of 1e200 and 1e-200.
+WIDEST = 1e100
+
+
 class Start(NamedTuple):
     """Approximate x, s and y of a conic program, and where they come from."""
 
@@ -116,6 +120,9 @@ def _summing_to_one(exponents: tuple[float, ...]) -> list[float]:
 def _scs(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:
     import scs  # type: ignore[import-untyped]
 
+    numbers = np.abs(np.concatenate([program.A.data, program.b, program.c]))
+    if (numbers[numbers > 0.0] < 1.0 / WIDEST).any() or (numbers > WIDEST).any():
+        raise ValueError(f"SCS may not end with numbers beyond {WIDEST:g}, or their inverses.")
     order, scale = _svec(program.cones, upper=False)
     data = {
         "A": scipy.sparse.csc_matrix(scipy.sparse.diags_array(scale) @ program.A.tocsr()[order]),

@@ -33,6 +33,7 @@ from .exact import (
     matrix_product,
     nearby_solution,
     pair_of,
+    scaled_to_integers,
 )
 from .gram import Scaled, inner_products, saddle_solver
 from .lower_bound import ANCHORS, DEAD, DEPTHS, climb, quadratic_above
@@ -235,6 +236,8 @@ def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
             x = nearby_solution(E, f, start.x, np.ones(len(program.c)), bits)
             if x is None:
                 continue
+            if not program.b.any():  # of a ray any multiple will do
+                x = scaled_to_integers(x)
             slack = [v - q for v, q in zip(b, matrix_product(program.A, x), strict=True)]
             if is_outside(cones, slack, dual=False):
                 continue

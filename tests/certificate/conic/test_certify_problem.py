@@ -224,7 +224,10 @@ def test_parameters_have_their_values():
     ("problem", "match"),
     [
         (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.Variable(2, boolean=True)))), "boolean"),
-        (lambda x: cp.Problem(cp.Minimize(x[0]), [cp.constraints.FiniteSet(x, [1, 2])]), "FiniteSet"),
+        (
+            lambda x: cp.Problem(cp.Minimize(x[0]), [cp.constraints.FiniteSet(x, [1, 2])]),
+            "FiniteSet",
+        ),
         (lambda x: cp.Problem(cp.Minimize(cp.sqrt(x[0]))), "DCP"),
         (lambda x: cp.Problem(cp.Minimize(x[0] * x[1]), [x >= 1]), "DCP"),
         (lambda x: cp.Problem(cp.Minimize(cp.power(x[0], math.pi))), "exponent"),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from evidence.conic_soundness import (
+from conic_stress import (
     FAMILIES,
     INFINITY,
     PAIRS,

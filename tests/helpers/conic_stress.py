@@ -2,21 +2,24 @@
 
 Most are built backwards from a complementary pair of integer points, so that the optimum is a
 rational number; others have a closed form, enclosed in ball arithmetic, or few enough vertices to
-be listed. Nothing here is shared with the certifier. An instance is made again from its name and
-seed:
+be listed. Nothing here is shared with the certifier. All families, or one instance again:
 
-    python -m evidence.conic_soundness "mixed cones" 17
+    python tests/helpers/conic_stress.py --count 5000
+    python tests/helpers/conic_stress.py --family "mixed cones" --seed 17
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
-import sys
+import multiprocessing
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -25,9 +28,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.transforms.indicator import indicator
+from cvxpy.transforms.partial_optimize import partial_optimize
 from flint import acb_mat, arb, arb_mat, ctx, fmpq, fmpq_mat
-
-from .measuring import MeasuredRows, Report
 
 PRECISION = 400
 """Bits in which closed forms are enclosed."""
@@ -37,6 +40,9 @@ INFINITY = Fraction(10) ** 400
 
 LEVELS = (0, 0, 4, 9, 13)
 """Rows and columns are scaled by powers of two up to these: by 1e-8 to 1e8 together."""
+
+EDGES = (300, 500, 530, 1020, 1060)
+"""The same where products underflow or overflow, or data are subnormal."""
 
 
 @dataclass(frozen=True)
@@ -257,16 +263,20 @@ def stated(
     cones: list[tuple[str, Any, int]],
     value: Fraction,
     relax: Callable[..., Any] = lambda *scales: (Fraction(0), lambda x: {}),
+    levels: tuple[int, ...] = LEVELS,
 ) -> Instance | None:
     """The CVXPY statement of a program, scaled at random; None if a number is no double.
 
     `relax` says, of the scales of objective, rows and columns, by how much options for the
     certifier may lower the optimum, and what they are.
     """
-    level = int(rng.choice(LEVELS))
+    level = int(rng.choice(levels))
 
     def power(size=None):
-        return np.array([Fraction(2) ** int(k) for k in rng.integers(-level, level + 1, size)])
+        exponents = rng.integers(-level, level + 1, size)
+        if levels is EDGES:  # all of one sign, or hardly any would be doubles
+            exponents = np.broadcast_to(level * rng.choice([-1, 0, 1]), size or ())
+        return np.array([Fraction(2) ** int(k) for k in np.ravel(exponents)])
 
     n = len(c)
     row_scales = np.concatenate(
@@ -302,6 +312,8 @@ def stated(
 
 def doubles(values: np.ndarray) -> np.ndarray | None:
     """An array of rationals as doubles, or None if one of them would be rounded."""
+    if any(abs(v) >= Fraction(2) ** 1023 for v in values.ravel()):
+        return None
     rounded = np.array([float(v) for v in values.ravel()]).reshape(values.shape)
     exact = all(Fraction(r) == v for r, v in zip(rounded.ravel(), values.ravel(), strict=True))
     return rounded if exact else None
@@ -651,6 +663,241 @@ def powers(rng: np.random.Generator) -> Instance | None:
     return enclosed(problem, value)
 
 
+def at_the_edges(rng: np.random.Generator) -> Instance | None:
+    """A program with numbers near the ends of double precision."""
+    draft = drafted(rng, some_kinds(rng, CONES), quadratic=bool(rng.random() < 0.3))
+    return from_draft(rng, draft, levels=EDGES)
+
+
+# ---- functions of CVXPY, in every place where a problem may have them ----------------------------
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A convex function by CVXPY and in balls, and where its points lie: all, positive, or [0, 1]."""
+
+    f: Callable[[Any], Any]
+    value: Callable[[list[arb]], arb]
+    size: int = 1
+    domain: str = "all"
+
+
+def norm_of(z: list[arb], p: int = 2) -> arb:
+    return sum((abs(v) ** p for v in z), arb(0)) ** (arb(1) / p)
+
+
+def normal_cdf(x: arb) -> arb:
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
+ATOMS: dict[str, Atom] = {
+    "square": Atom(cp.square, lambda z: z[0] ** 2),
+    "power 3/2": Atom(lambda x: cp.power(x, 1.5), lambda z: z[0] * z[0].sqrt(), 1, "positive"),
+    "power 3": Atom(lambda x: cp.power(x, 3), lambda z: z[0] ** 3, 1, "positive"),
+    "power pi": Atom(lambda x: cp.power(x, np.pi), lambda z: z[0] ** ball(np.pi), 1, "positive"),
+    "inverse": Atom(cp.inv_pos, lambda z: 1 / z[0], 1, "positive"),
+    "exp": Atom(cp.exp, lambda z: z[0].exp()),
+    "minus log": Atom(lambda x: -cp.log(x), lambda z: -z[0].log(), 1, "positive"),
+    "minus entropy": Atom(lambda x: -cp.entr(x), lambda z: z[0] * z[0].log(), 1, "positive"),
+    "logistic": Atom(cp.logistic, lambda z: z[0].exp().log1p()),
+    "loggamma": Atom(cp.loggamma, lambda z: z[0].lgamma(), 1, "positive"),
+    "minus log_normcdf": Atom(lambda x: -cp.log_normcdf(x), lambda z: -normal_cdf(z[0]).log()),
+    "huber": Atom(
+        cp.huber, lambda z: z[0] ** 2 if abs(z[0]) < 1 else 2 * abs(z[0]) - 1
+    ),
+    "norm": Atom(cp.norm, norm_of, 3),
+    "norm 3": Atom(lambda x: cp.pnorm(x, 3), lambda z: norm_of(z, 3), 3),
+    "norm pi": Atom(
+        lambda x: cp.pnorm(x, np.pi),
+        lambda z: sum((abs(v) ** ball(np.pi) for v in z), arb(0)) ** (1 / ball(np.pi)), 2,
+    ),
+    "sum of squares": Atom(cp.sum_squares, lambda z: norm_of(z) ** 2, 3),
+    "two norms": Atom(
+        lambda x: cp.norm(x) + cp.norm(x - np.array([3.0, 4.0])),
+        lambda z: norm_of(z) + norm_of([z[0] - 3, z[1] - 4]), 2,
+    ),
+    "norms of rows": Atom(
+        lambda x: cp.sum(cp.norm(cp.reshape(x, (2, 2), order="C"), axis=1)),
+        lambda z: norm_of(z[:2]) + norm_of(z[2:]), 4,
+    ),
+    "powers of entries": Atom(
+        lambda x: cp.sum(cp.power(x, 1.5)), lambda z: sum((v * v.sqrt() for v in z), arb(0)), 3,
+        "positive",
+    ),
+    "sum of exps": Atom(lambda x: cp.sum(cp.exp(x)), lambda z: sum((v.exp() for v in z), arb(0)), 3),
+    "log-sum-exp": Atom(cp.log_sum_exp, lambda z: sum((v.exp() for v in z), arb(0)).log(), 3),
+    "minus geo_mean": Atom(
+        lambda x: -cp.geo_mean(x), lambda z: -(z[0] * z[1] * z[2]) ** (arb(1) / 3), 3, "positive"
+    ),
+    "minus geo_mean, odd weights": Atom(
+        lambda x: -cp.geo_mean(x, [1, np.pi]),
+        lambda z: -((z[0].log() + ball(np.pi) * z[1].log()) / (1 + ball(np.pi))).exp(), 2,
+        "positive",
+    ),
+    "quad_form": Atom(
+        lambda x: cp.quad_form(x, np.array([[2.0, 1.0], [1.0, 3.0]])),
+        lambda z: 2 * z[0] ** 2 + 2 * z[0] * z[1] + 3 * z[1] ** 2, 2,
+    ),
+    "quad_form, tiny eigenvalue": Atom(
+        lambda x: cp.quad_form(x * np.array([1.0, 2.0**28]), np.diag([1.0, 2.0**-57])),
+        lambda z: z[0] ** 2 + z[1] ** 2 / 2, 2,
+    ),
+    "quad_form, wrapped": Atom(
+        lambda x: cp.quad_form(x, cp.psd_wrap(np.diag([1.0, -1.0]))),
+        lambda z: z[0] ** 2 - z[1] ** 2, 2,
+    ),
+    "largest eigenvalue": Atom(
+        lambda x: cp.lambda_max(cp.bmat([[x[0], x[1]], [x[1], x[2]]])),
+        lambda z: (z[0] + z[2]) / 2 + (((z[0] - z[2]) / 2) ** 2 + z[1] ** 2).sqrt(), 3,
+    ),
+    "next of 1, 2, 4, 8": Atom(
+        lambda x: indicator([cp.constraints.FiniteSet(x, [1.0, 2.0, 4.0, 8.0])]) + x,
+        lambda z: z[0], 1, "set",
+    ),
+    "boolean": Atom(
+        lambda x: (lambda b: indicator([b >= x]) + b)(cp.Variable(boolean=True)),
+        lambda z: arb(1), 1, "share",
+    ),
+}  # fmt: skip
+
+PLACES = ("objective", "constraint", "perspective", "partial_optimize", "indicator", "support")
+
+
+def an_atom(rng: np.random.Generator) -> Instance | None:
+    """A function at a point, where CVXPY's own canonicalization hides it or does not."""
+    name, place = str(rng.choice(list(ATOMS))), str(rng.choice(PLACES))
+    atom, size = ATOMS[name], float(rng.choice([0.25, 1.0, 4.0]))
+    point = size * rng.normal(size=atom.size)
+    if atom.domain == "positive":
+        point = np.abs(point) + 0.1
+    if atom.domain == "set":
+        point = 2.0 ** rng.integers(0, 4, 1)
+    if atom.domain == "share":
+        point = rng.uniform(0.1, 0.9, 1)
+    scale = float(rng.choice([0.5, 1.0, 3.0])) if place == "perspective" else 1.0
+    x, t = cp.Variable(atom.size) if atom.size > 1 else cp.Variable(), cp.Variable()
+    fixed = point if atom.size > 1 else float(point[0])
+    value = ball(scale) * atom.value([ball(v) / ball(scale) for v in point])
+    pinned = [x == fixed]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            problem = placed(place, atom, x, t, pinned, scale)
+    except (ValueError, TypeError, NotImplementedError, AttributeError):  # CVXPY's own refusals
+        return None
+    if place == "support":  # of {u: f(u) <= f(point)}, in the direction of one entry
+        return None if problem is None else enclosed(*problem(point))
+    return enclosed(problem, value)
+
+
+def placed(place: str, atom: Atom, x: Any, t: Any, pinned: list[Any], scale: float) -> Any:
+    """The problem whose optimum is the value of a function, which stands in some place of it."""
+    f = atom.f(x)
+    if place == "objective":
+        return cp.Problem(cp.Minimize(f), pinned)
+    if place == "constraint":
+        return cp.Problem(cp.Minimize(t), [f <= t, *pinned])
+    if place == "perspective":
+        s = cp.Variable(nonneg=True)
+        return cp.Problem(cp.Minimize(cp.perspective(f, s)), [*pinned, s == scale])
+    if place == "partial_optimize":
+        inner = cp.Problem(cp.Minimize(t), [f <= t])
+        others = [v for v in inner.variables() if v.id != x.id]
+        return cp.Problem(cp.Minimize(partial_optimize(inner, others, [x])), pinned)
+    if place == "indicator":
+        return cp.Problem(cp.Minimize(t + indicator([f <= t])), pinned)
+    if atom.size > 1 or atom.domain not in ("positive",):
+        return None
+    u, y = cp.Variable(), cp.Variable()
+
+    def supported(point: np.ndarray) -> tuple[cp.Problem, arb]:
+        """The largest u with f(u) <= level, for increasing f whose inverse is known by now."""
+        level = float(atom.f(cp.Constant(float(point[0]))).value)
+        high = largest_below(atom, ball(level), float(point[0]))
+        return cp.Problem(cp.Minimize(cp.suppfunc(u, [atom.f(u) <= level])(y)), [y == 1]), high
+
+    return supported
+
+
+def largest_below(atom: Atom, level: arb, near: float) -> arb:
+    """An enclosure of the point next to `near` where an increasing function has a value."""
+    low, high = ball(near) * (1 - 1e-6), ball(near) * (1 + 1e-6)
+    if not (atom.value([low]) < level and atom.value([high]) > level):
+        return arb("nan")
+    for _ in range(120):
+        middle = (low + high) / 2
+        middle = middle.mid()
+        low, high = (middle, high) if atom.value([middle]) < level else (low, middle)
+    return low.union(high)
+
+
+def attributed(rng: np.random.Generator) -> Instance | None:
+    """A linear function within bounds that the certifier is given, of a variable with attributes."""
+    attributes: dict[str, Any] = [
+        {}, {"nonneg": True}, {"nonpos": True}, {"neg": True}, {"pos": True},
+        {"bounds": [-1.0, 0.5]}, {"diag": True}, {"symmetric": True},
+        {"sparsity": [(0, 1, 2), (1, 2, 0)]},
+    ][rng.integers(9)]  # fmt: skip
+    x, shape = cp.Variable((3, 3), **attributes), (3, 3)
+    B = np.abs(rng.integers(0, 40, shape)) / 8.0
+    C = rng.integers(-9, 10, shape) / 4.0
+    low, high, weight = -B, B.copy(), C.copy()
+    if "nonneg" in attributes or "pos" in attributes:
+        low = 0.0 * B
+    if "nonpos" in attributes or "neg" in attributes:
+        high = 0.0 * B
+    if "bounds" in attributes:
+        low, high = np.maximum(low, -1.0), np.minimum(high, 0.5)
+    if "diag" in attributes:
+        weight = np.diag(np.diag(C))
+    if "symmetric" in attributes:
+        B = np.maximum(B, B.T)
+        low, high, weight = -B, B, (C + C.T) / 2
+    if "sparsity" in attributes:
+        weight = np.zeros(shape)
+        places = tuple(attributes["sparsity"])
+        weight[places] = C[places]
+    ends = [[Fraction(w) * Fraction(v) for v in both]
+            for w, *both in zip(*(v.ravel() for v in (weight, low, high)), strict=True)]  # fmt: skip
+    optimum = sum(map(min, ends), Fraction(0))
+    objective: Any = cp.sum(cp.multiply(C, x))
+    problem = cp.Problem(cp.Minimize(objective))
+    return Instance(problem, optimum, optimum, {"bounds": {x: B}})
+
+
+def a_logarithm_in_bounds(rng: np.random.Generator) -> Instance | None:
+    """-log x within |x| <= B, whose optimum without the bound does not exist."""
+    B, x = float(rng.uniform(0.1, 100.0)), cp.Variable()
+    made = enclosed(cp.Problem(cp.Minimize(-cp.log(x))), -ball(B).log())
+    return Instance(made.problem, made.low, made.high, {"bounds": {x: B}})
+
+
+def formed(rng: np.random.Generator) -> Instance | None:
+    """The largest c'x where a quadratic form is at most 1: the root of c'P^-1 c."""
+    if rng.random() < 0.4:  # Hermitian: the real part of c^H x
+        H = np.array([[2.0, 1j], [-1j, 2.0]]) + np.diag(rng.integers(0, 3, 2))
+        x, c = cp.Variable(2, complex=True), rng.integers(-3, 4, 2) + 1j * rng.integers(-3, 4, 2)
+        P = np.block([[H.real, -H.imag], [H.imag, H.real]])
+        objective, v = cp.real(np.conj(c) @ x), np.concatenate([c.real, c.imag])
+        form = cp.quad_form(x, H)
+    else:
+        n = int(rng.integers(2, 5))
+        B = rng.integers(-3, 4, (n, n)) + 4 * np.eye(n)
+        P = B.T @ B
+        if rng.random() < 0.5:
+            P = np.diag(2.0 ** -rng.integers(0, 60, n))
+        x, v = cp.Variable(n), rng.integers(-3, 4, n).astype(float)
+        objective, form = v @ x, cp.quad_form(x, P)
+    if not v.any() or np.linalg.cond(P) == np.inf:
+        return None
+    exact = fmpq_mat([[fmpq(*float(p).as_integer_ratio()) for p in row] for row in P])
+    if exact.det() == 0:
+        return None
+    right = fmpq_mat([[fmpq(*float(p).as_integer_ratio())] for p in v])
+    value = arb((right.transpose() * exact.solve(right))[0, 0]).sqrt()
+    return enclosed(cp.Problem(cp.Maximize(objective), [form <= 1]), value)
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], Instance | None]] = {
     "linear": built("zero", "nonnegative"),
     "second-order": built("second_order", "nonnegative"),
@@ -676,6 +923,11 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Instance | None]] = {
     "doubles: entropy": maximum_entropy,
     "doubles: log-sum-exp": log_sum,
     "doubles: powers": powers,
+    "at the edges of doubles": at_the_edges,
+    "functions in every place": an_atom,
+    "bounds, variables with attributes": attributed,
+    "bounds, a logarithm": a_logarithm_in_bounds,
+    "quadratic forms in constraints": formed,
 }
 
 
@@ -702,7 +954,7 @@ def false_claims(made: Instance, lower: float, upper: float, infeasible: bool, u
     return wrong
 
 
-def judged(family: str, seed: int) -> dict[str, Any]:
+def judged(family: str, seed: int, mutants: int = 2) -> dict[str, Any]:
     """Certify an instance, and judge what is claimed; then its file, and the same tampered with."""
     from seraph_cvx.certificate.conic import certify_problem
 
@@ -719,31 +971,119 @@ def judged(family: str, seed: int) -> dict[str, Any]:
     seconds = time.perf_counter() - clock
     claimed = (proved.lower, proved.upper, proved.infeasible, proved.unbounded)
     row = {"claimed": claimed, "seconds": seconds, "wrong": false_claims(made, *claimed)}
-    row |= judged_file(made, json.loads(proved.to_json()))
+    rng = np.random.default_rng([seed, 2])
+    row |= judged_file(made, json.loads(proved.to_json()), rng, mutants)
     if not made.options:
         row["wrong"] += judged_starts(made, np.random.default_rng([seed, 1]))
     return row
 
 
-def judged_file(made: Instance, content: dict[str, Any]) -> dict[str, Any]:
-    """What the checker says of a certificate, and of others that claim a little more."""
+def judged_file(
+    made: Instance, content: dict[str, Any], rng: np.random.Generator, mutants: int
+) -> dict[str, Any]:
+    """What the checker says of a certificate, of others that claim a little more, and of mutants."""
     from seraph_cvx.certificate.conic.checker import check_certificate
 
-    claim = content["claim"]
-    if claim == {"lower": None, "upper": None, "infeasible": False, "unbounded": False}:
+    claim, accepted = content["claim"], []
+    if not any(claim.values()):
         return {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "certificate.json"
-        path.write_text(json.dumps(content))
-        found = check_certificate(path)
-        accepted = []
+
+        def check(changed: dict[str, Any]) -> Any:
+            path.write_text(json.dumps(changed))
+            return check_certificate(path)
+
+        found = check(content)
         for side, sign, end in (("lower", 1, made.high), ("upper", -1, made.low)):
             if claim[side] is not None and abs(end) < INFINITY / 2:
                 beyond = math.nextafter(float(end), sign * math.inf)
                 beyond = math.nextafter(beyond + sign * 1e-12 * abs(beyond), sign * math.inf)
-                path.write_text(json.dumps(content | {"claim": claim | {side: beyond.hex()}}))
-                accepted += [side] if check_certificate(path).valid else []
-    return {"checked": found.valid, "reasons": found.reasons, "tampered": accepted}
+                changed = content | {"claim": claim | {side: beyond.hex()}}
+                accepted += [side] if check(changed).valid else []
+        for _ in range(mutants):
+            changed, words = mutated(content, made, rng)
+            accepted += [words] if is_beyond(made, content, changed, check(changed)) else []
+    return {"checked": found.valid, "reasons": found.reasons, "tampered": accepted,
+            "mutants": mutants}  # fmt: skip
+
+
+KEYS = ("tolerance", "variable_bounds")
+"""What a file may assume besides its conic program."""
+
+
+def is_beyond(made: Instance, before: Any, content: Any, found: Any) -> bool:
+    """Whether a valid file says more than is true, or does not say what it assumes."""
+    claim = content["claim"]
+    if not found.valid:
+        return False
+    if set(claim) != {"lower", "upper", "infeasible", "unbounded"}:
+        return True
+    if sum(content[key] is not None for key in KEYS) != len(found.assumptions):
+        return True
+    if claim["infeasible"] and made.low < INFINITY / 2:
+        return True
+    if any(content[key] != before[key] for key in KEYS):
+        return False  # it is about another problem, and says so
+    claimed = [v and float.fromhex(v) for v in (claim["lower"], claim["upper"])]
+    sides = [(*claimed, claim["infeasible"], claim["unbounded"])]
+    sides += [(found.lower, found.upper, False, False)]
+    return any(
+        false_claims(made, -math.inf if a is None else a, math.inf if b is None else b, *settled)
+        for a, b, *settled in sides
+    )
+
+
+def mutated(
+    content: dict[str, Any], made: Instance, rng: np.random.Generator
+) -> tuple[dict[str, Any], str]:
+    """A file with one or two changes in what it claims, assumes, or proves from."""
+    changed, words = deepcopy(content), []
+    for _ in range(int(rng.integers(1, 3))):
+        kind = str(rng.choice(["claim", "flag", "extra", "tolerance", "bounds", "point", "move"]))
+        words.append(kind)
+        claim = changed["claim"]
+        if kind == "claim":
+            side = str(rng.choice(["lower", "upper"]))
+            end = float(min(max(made.low, -(Fraction(10) ** 300)), Fraction(10) ** 300))
+            step = 10.0 ** -int(rng.integers(0, 14)) * max(1.0, abs(end))
+            claim[side] = (end + (step if side == "lower" else -step)).hex()
+        elif kind == "flag":
+            flag = str(rng.choice(["infeasible", "unbounded"]))
+            claim[flag] = [True, 1, "true"][rng.integers(3)]
+        elif kind == "extra":
+            claim[str(rng.choice(["optimal", "exact", "lower "]))] = True
+        elif kind == "tolerance":
+            changed["tolerance"] = (10.0 ** -float(rng.integers(0, 12))).hex()
+        elif kind == "bounds":
+            n = len(content["program"]["c"])
+            changed["variable_bounds"] = [
+                float(2.0 ** rng.integers(-8, 9)).hex() if rng.random() < 0.7 else None
+                for _ in range(n)
+            ]
+            grow = 2 * sum(v is not None for v in changed["variable_bounds"])
+            for part in ("dual", "ray_dual"):
+                if changed[part] and rng.random() < 0.8:
+                    rows = content["program"]["rows"]
+                    changed[part]["y"] = changed[part]["y"][:rows] + [
+                        [float(abs(rng.normal())).hex(), (0.0).hex()] for _ in range(grow)
+                    ]
+        else:
+            parts = [k for k in ("dual", "primal", "ray_dual", "ray_primal") if changed[k]]
+            part = str(rng.choice(parts)) if parts else ""
+            if part and kind == "move" and rng.random() < 0.3:
+                other = {"dual": "ray_dual", "primal": "ray_primal"}.get(part)
+                if other:
+                    kept = {"y": changed[part].get("y")} if other == "ray_dual" else changed[part]
+                    changed[other] = deepcopy(kept)
+            elif part:
+                letter = str(rng.choice([k for k in "xyh" if changed[part].get(k)] or ["-"]))
+                entries = changed[part].get(letter)
+                if entries:
+                    k = int(rng.integers(len(entries)))
+                    size = float.fromhex(entries[k][0]) + 10.0 ** -float(rng.integers(0, 12))
+                    entries[k] = [float(size * rng.choice([1, -1, 2])).hex(), entries[k][1]]
+    return changed, " and ".join(words)
 
 
 NOISE = (1e-12, 1e-6, 1e-2, 1.0, 1e4)
@@ -782,69 +1122,76 @@ def judged_starts(made: Instance, rng: np.random.Generator) -> list[str]:
     return wrong
 
 
-def judged_safely(family: str, seed: int) -> dict[str, Any]:
+def judged_safely(task: tuple[str, int, int]) -> dict[str, Any]:
     """What is judged of an instance, or the panic of a solver that the certifier let through."""
+    family, seed, _ = task
     try:
-        return judged(family, seed)
+        return judged(*task)
     except BaseException as panic:
         if type(panic).__name__ != "PanicException":  # of Rust, and no Exception
-            raise
+            raise RuntimeError(f"{family!r}, seed {seed}") from panic
         return {"crashed": f"{type(panic).__name__}: {panic}"}
 
 
-def bench_soundness(report: Report, n_instances: int = 5_000) -> MeasuredRows:
-    """Certify random instances of every family, and count what is false."""
-    report.start("Claims on instances whose optimum is known")
-    seeds = -(-n_instances // len(FAMILIES))
-    for family in FAMILIES:
-        rows = []
-        for seed in range(seeds):
-            report.tell(f"{family}, {seed} of {seeds}")
-            rows.append(judged_safely(family, seed))
-            for kind in ("wrong", "tampered", "crashed"):
-                if rows[-1].get(kind):
-                    report.note(f"{family!r}, seed {seed}: {kind}: {rows[-1][kind]}")
-        yield counted(family, rows)
-
-
-def counted(family: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row of the table, of the instances of a family."""
+def table_row(family: str, rows: list[dict[str, Any]]) -> str:
+    """A line about the instances of a family."""
     claims = [row["claimed"] for row in rows if "claimed" in row]
-    settled = [infeasible or unbounded for _, _, infeasible, unbounded in claims]
-    ends = [
-        (lower, upper) for (lower, upper, *_), no in zip(claims, settled, strict=True) if not no
+    settled = sum(infeasible or unbounded for *_, infeasible, unbounded in claims)
+    gaps = [
+        (b - a) / max(1.0, abs(a), abs(b)) for a, b, *_ in claims if -math.inf < a <= b < math.inf
     ]
-    both = [
-        (lower, upper) for lower, upper in ends if math.isfinite(lower) and math.isfinite(upper)
-    ]
-    gaps = [(upper - lower) / max(1.0, abs(lower), abs(upper)) for lower, upper in both]
     files = [row["checked"] for row in rows if "checked" in row]
-    return {
-        "family": family,
-        "instances": len(rows),
-        "false claims": sum(len(row.get("wrong", ())) for row in rows),
-        "both bounds": len(both),
+    numbers = {
+        "false": sum(len(row.get("wrong", ())) for row in rows),
+        "both bounds": len(gaps),
         "gap <= 1e-6": sum(gap <= 1e-6 for gap in gaps),
-        "infeasible or unbounded": sum(settled),
-        "no lower": sum(not math.isfinite(lower) for lower, _ in ends),
-        "no upper": sum(not math.isfinite(upper) for _, upper in ends),
+        "settled": settled,
         "refused": sum("refused" in row for row in rows),
         "crashed": sum("crashed" in row for row in rows),
-        "files accepted": f"{sum(files)} of {len(files)}",
-        "false files accepted": sum(len(row.get("tampered", ())) for row in rows),
-        "median gap": float(np.median(gaps)) if gaps else math.nan,
-        "median s": float(np.median([row.get("seconds", 0.0) for row in rows])),
+        "files rejected": len(files) - sum(files),
+        "mutants": sum(row.get("mutants", 0) for row in rows),
+        "false files": sum(len(row.get("tampered", ())) for row in rows),
     }
+    return f"{family}: {len(rows)}; " + ", ".join(f"{name} {n}" for name, n in numbers.items())
 
 
 def main() -> None:
-    """Show one instance: its problem, where its optimum is, and what is claimed."""
-    family, seed = sys.argv[1], int(sys.argv[2])
-    made = instance(family, seed)
-    print(made.problem)
-    print("optimum between", float(made.low), "and", float(made.high))
-    for name, value in judged(family, seed).items():
-        print(f"{name}: {value}")
+    """Certify random instances of every family and count what is false; or show one instance."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--count", type=int, default=5_000)
+    parser.add_argument("--mutants", type=int, default=4, help="changed files for each instance")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--family", choices=FAMILIES)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--processes", type=int, default=1)
+    given = parser.parse_args()
+    if given.seed is not None:
+        made = instance(given.family, given.seed)
+        print(made.problem)
+        print("optimum between", *(f"{v.numerator / v.denominator:.17g}" if abs(v) < INFINITY / 2
+                                   else "infinity" for v in (made.low, made.high)))  # fmt: skip
+        for name, value in judged(given.family, given.seed, given.mutants).items():
+            print(f"{name}: {value}")
+        return
+    families = [given.family] if given.family else list(FAMILIES)
+    seeds = range(given.first, given.first - (-given.count // len(families)))
+    totals: Counter[str] = Counter()
+    with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
+        for family in families:
+            tasks = [(family, seed, given.mutants) for seed in seeds]
+            rows = pool.map(judged_safely, tasks, chunksize=4)
+            for (_, seed, _), row in zip(tasks, rows, strict=True):
+                totals["files"] += row.get("mutants", 0)
+                for kind in ("wrong", "tampered", "crashed"):
+                    if row.get(kind):
+                        totals[kind] += 1
+                        print(f"  {family!r}, seed {seed}: {kind}: {row[kind]}")
+                if row.get("checked") is False:
+                    print(f"  {family!r}, seed {seed}: true file rejected: {row['reasons']}")
+            print(table_row(family, rows), flush=True)
+    print(f"{len(seeds) * len(families)} instances, {totals['files']} changed files: "
+          f"{totals['wrong']} with a false claim, {totals['tampered']} with a false file "
+          f"accepted, {totals['crashed']} crashed")  # fmt: skip
 
 
 if __name__ == "__main__":
