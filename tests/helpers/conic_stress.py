@@ -674,7 +674,7 @@ def at_the_edges(rng: np.random.Generator) -> Instance | None:
 
 @dataclass(frozen=True)
 class Atom:
-    """A convex function by CVXPY and in balls, and where its points lie: all, positive, or [0, 1]."""
+    """A convex function by CVXPY and in balls, and where its points lie."""
 
     f: Callable[[Any], Any]
     value: Callable[[list[arb]], arb]
@@ -724,7 +724,9 @@ ATOMS: dict[str, Atom] = {
         lambda x: cp.sum(cp.power(x, 1.5)), lambda z: sum((v * v.sqrt() for v in z), arb(0)), 3,
         "positive",
     ),
-    "sum of exps": Atom(lambda x: cp.sum(cp.exp(x)), lambda z: sum((v.exp() for v in z), arb(0)), 3),
+    "sum of exps": Atom(
+        lambda x: cp.sum(cp.exp(x)), lambda z: sum((v.exp() for v in z), arb(0)), 3
+    ),
     "log-sum-exp": Atom(cp.log_sum_exp, lambda z: sum((v.exp() for v in z), arb(0)).log(), 3),
     "minus geo_mean": Atom(
         lambda x: -cp.geo_mean(x), lambda z: -(z[0] * z[1] * z[2]) ** (arb(1) / 3), 3, "positive"
@@ -739,7 +741,9 @@ ATOMS: dict[str, Atom] = {
         lambda z: 2 * z[0] ** 2 + 2 * z[0] * z[1] + 3 * z[1] ** 2, 2,
     ),
     "quad_form, tiny eigenvalue": Atom(
-        lambda x: cp.quad_form(x * np.array([1.0, 2.0**28]), np.diag([1.0, 2.0**-57])),
+        lambda x: cp.quad_form(
+            cp.multiply(np.array([1.0, 2.0**28]), x), np.diag([1.0, 2.0**-57])
+        ),
         lambda z: z[0] ** 2 + z[1] ** 2 / 2, 2,
     ),
     "quad_form, wrapped": Atom(
@@ -832,7 +836,7 @@ def largest_below(atom: Atom, level: arb, near: float) -> arb:
 
 
 def attributed(rng: np.random.Generator) -> Instance | None:
-    """A linear function within bounds that the certifier is given, of a variable with attributes."""
+    """A linear function of a variable with attributes, within bounds that the certifier gets."""
     attributes: dict[str, Any] = [
         {}, {"nonneg": True}, {"nonpos": True}, {"neg": True}, {"pos": True},
         {"bounds": [-1.0, 0.5]}, {"diag": True}, {"symmetric": True},
@@ -857,8 +861,8 @@ def attributed(rng: np.random.Generator) -> Instance | None:
         weight = np.zeros(shape)
         places = tuple(attributes["sparsity"])
         weight[places] = C[places]
-    ends = [[Fraction(w) * Fraction(v) for v in both]
-            for w, *both in zip(*(v.ravel() for v in (weight, low, high)), strict=True)]  # fmt: skip
+    entries = zip(*(v.ravel() for v in (weight, low, high)), strict=True)
+    ends = [[Fraction(w) * Fraction(v) for v in both] for w, *both in entries]
     optimum = sum(map(min, ends), Fraction(0))
     objective: Any = cp.sum(cp.multiply(C, x))
     problem = cp.Problem(cp.Minimize(objective))
@@ -981,7 +985,7 @@ def judged(family: str, seed: int, mutants: int = 2) -> dict[str, Any]:
 def judged_file(
     made: Instance, content: dict[str, Any], rng: np.random.Generator, mutants: int
 ) -> dict[str, Any]:
-    """What the checker says of a certificate, of others that claim a little more, and of mutants."""
+    """What the checker says of a certificate, of one that claims a little more, and of mutants."""
     from seraph_cvx.certificate.conic.checker import check_certificate
 
     claim, accepted = content["claim"], []

@@ -11,7 +11,6 @@ import scipy
 from .arithmetic import Array
 from .program import Cone, ConicProgram, lower_triangle
 
-
 # SCS 3.3 did not return from programs with numbers of 1e200 and 1e-200.
 WIDEST = 1e100
 
