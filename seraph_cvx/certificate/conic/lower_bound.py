@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -73,8 +73,9 @@ PARTS = (0.01, 0.1)
 DEAD = (1e-8, 1e-5)
 """Blocks smaller than this, relatively, and than their partner in K may be zero; one try each."""
 
-DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
-"""How far points of first-order methods are moved into the cones, relatively, one try each."""
+
+class NotProven(Exception):
+    """Why there is no proof, in words."""
 
 
 class DualProof(NamedTuple):
@@ -140,15 +141,15 @@ class DualProver:
         r = A.transpose_times(y, self.program.c)
         return r if P is None or h is None else r.plus(*P.transpose_times(h))
 
-    def prove(self, y: Pair, h: Pair | None, r: Enclosure) -> DualProof | str:
-        """The lower bound from (y, h) with the residual r, or why there is none."""
+    def prove(self, y: Pair, h: Pair | None, r: Enclosure) -> DualProof:
+        """The lower bound from (y, h) with the residual r."""
         if not y.is_finite or not (h is None or h.is_finite):
-            return "the multipliers hold NaN or infinity"
+            raise NotProven("the multipliers hold NaN or infinity")
         radii = self.cones.dual_radii(y.high, y.low)
         proper = radii[self.cones.proper]
         if not (proper > 0.0).all():
             row = int(self.cones.proper[np.flatnonzero(~(proper > 0.0))[0]])
-            return f"y is not proven to be inside K* at row {row}"
+            raise NotProven(f"y is not proven to be inside K* at row {row}")
         # Balls of one radius have a matrix that is the same for every y; then one for each block.
         radius = float(power_of_two_below(np.min(proper, initial=np.inf))) if proper.size else 1.0
         best = self._bound(y, h, r, self.uniform, self._weight, np.ones(len(radii)), radius)
@@ -159,7 +160,9 @@ class DualProver:
             N = scipy.sparse.csc_array(scipy.sparse.diags_array(g) @ self.program.A)
             other = self._bound(y, h, r, Scaled(N, self.program.P, weight), weight, g, 1.0)
             best = other if best is None or (other and other.value > best.value) else best
-        return best or "the columns of A are not proven to be independent at y"
+        if best is None:
+            raise NotProven("the columns of A are not proven to be independent at y")
+        return best
 
     def _bound(
         self,
@@ -192,7 +195,7 @@ class DualProver:
         value = at_least(*terms)
         return DualProof(value, y, h, rho / most) if math.isfinite(value) else None
 
-    def correct(self, y: Array, h: Array, weight: float) -> DualProof | str:
+    def correct(self, y: Array, h: Array, weight: float) -> DualProof:
         """Correct approximate multipliers, and prove the best bound found on the way."""
         A, P = self.program.A, self.program.P
         root = self.cones.metric(y, dual=True)
@@ -208,9 +211,9 @@ class DualProver:
                 M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
             solver = approximate_solver(M)
         if solver is None:
-            return "the columns of A are not independent at y"
+            raise NotProven("the columns of A are not independent at y")
         pair, bias = Pair.of(y), None if P is None else Pair.of(h)
-        best: DualProof | str = "the residual could not be made small enough"
+        best, why = None, NotProven("the residual could not be made small enough")
         last = math.inf
         for _ in range(CORRECTIONS):
             r = self.residual(pair, bias)
@@ -218,17 +221,19 @@ class DualProver:
             if not math.isfinite(size):
                 break
             if size > 0.1 * last or size < 1e-20:
-                found = self.prove(pair, bias, r)
-                if isinstance(best, str) or (
-                    not isinstance(found, str) and found.value > best.value
-                ):
-                    best = found
-                if size > 0.5 * last or (not isinstance(best, str) and best.rho < SMALL_RHO):
+                try:
+                    found = self.prove(pair, bias, r)
+                    best = found if best is None or found.value > best.value else best
+                except NotProven as error:
+                    why = error
+                if size > 0.5 * last or (best is not None and best.rho < SMALL_RHO):
                     break
             last = size
             d = solver(r.high + r.low)
             pair = pair.plus(-(root @ (N @ d)))
             bias = None if bias is None else bias.plus(-weight * d)
+        if best is None:
+            raise why
         return best
 
 
@@ -241,7 +246,18 @@ def quadratic_above(P: AccurateMatrix, h: Pair) -> float:
 
 
 Proof = TypeVar("Proof", bound=Any)
-Rungs = Sequence[tuple[str, Callable[[], Proof | str]]]
+Rungs = Sequence[tuple[str, Callable[[], Proof]]]
+
+
+def first_proof(attempts: Iterable[Callable[[], Proof]]) -> Proof:
+    """The first of some proofs that succeeds."""
+    why: Exception = NotProven("no start was found")
+    for attempt in attempts:
+        try:
+            return attempt()
+        except (NotProven, Refused) as error:  # a program that was made of this one may overflow
+            why = error
+    raise NotProven(str(why))
 
 
 def climb(
@@ -257,17 +273,14 @@ def climb(
         began = time.perf_counter()
         try:
             found = attempt()
-        except Refused as overflow:  # of a program that a rung made of this one
-            found = str(overflow)
+        except NotProven as error:
+            why.append(f"{name}: {error}")
+            continue
         seconds = time.perf_counter() - began
-        if isinstance(found, str):
-            why.append(f"{name}: {found}")
-        elif best is None or sign * (found.value - best.value) > 0.0:
+        if best is None or sign * (found.value - best.value) > 0.0:
             best = found
             steps.append(f"{side} bound: {name}, {found.value!r} (conic program), {seconds:.2g} s")
-        if best is not None and (
-            not is_final or sign * (goal - best.value) <= ENOUGH * max(1.0, abs(goal))
-        ):
+        if not is_final or sign * (goal - best.value) <= ENOUGH * max(1.0, abs(goal)):
             break
     if best is None:
         steps.append(f"{side} bound: none; " + "; ".join(why))
@@ -288,27 +301,30 @@ def lower_bound(
     if target is None and program.P is None and not program.c.any():
         steps.append("lower bound: no objective, 0.0")
         return DualProof(0.0, Pair.of(np.zeros(len(program.b))), None)
-    whole = _prepare(program, np.arange(len(program.b)), tolerance)
+    try:
+        whole = _prepare(program, np.arange(len(program.b)), tolerance)
+    except NotProven as error:
+        steps.append(f"lower bound: none, {error}")
+        return None
     goal = program.value(start.x) if target is None else target
-    rungs: list[tuple[str, Callable[[], DualProof | str]]] = [
+    rungs: list[tuple[str, Callable[[], DualProof]]] = [
         ("correction", lambda: _from_start(program, start, whole))
     ]
-    if not isinstance(whole, str):
-        alive = whole[1]
-        for level in DEAD:
-            fewer = _alive(whole[0].cones, start, whole[1], level)
-            if len(fewer) < len(alive):
-                alive = fewer
-                rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
-        rungs.append(("anchor", lambda: _anchored(program, start, whole, goal)))
-        rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
-    return climb("lower", rungs, goal, start.solver == "CLARABEL", steps)
+    alive = whole[1]
+    for level in DEAD:
+        fewer = _alive(whole[0].cones, start, whole[1], level)
+        if len(fewer) < len(alive):
+            alive = fewer
+            rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
+    rungs.append(("anchor", lambda: _anchored(program, start, whole, goal)))
+    rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
+    return climb("lower", rungs, goal, start.is_interior, steps)
 
 
 Prepared = tuple[DualProver, Array, Array]
 
 
-def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared | str:
+def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared:
     """A prover of the rows and columns that matter if y is zero outside of `rows`."""
     part = reduced(program, rows, np.arange(len(program.c)))
     kept, columns = presolve(part)
@@ -318,7 +334,7 @@ def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared |
         stacked = small.A if small.P is None else scipy.sparse.vstack([small.A, small.P])
         found = dependent_columns(scipy.sparse.csc_array(stacked), small.c)
         if found is not None and found.line is not None:
-            return "the objective falls along a line that no row sees"
+            raise NotProven("the objective falls along a line that no row sees")
         if found is not None:
             columns = columns[found.kept]
             prover = DualProver(reduced(program, rows, columns), tolerance)
@@ -326,66 +342,60 @@ def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared |
 
 
 def _from_start(
-    program: ConicProgram, start: Start, prepared: Prepared | str, shift: float = 0.0
-) -> DualProof | str:
+    program: ConicProgram, start: Start, prepared: Prepared, shift: float = 0.0
+) -> DualProof:
     """Correct the multipliers of a start, moved by `shift` into K*; zero in the other rows."""
-    if isinstance(prepared, str):
-        return prepared
     prover, rows, columns = prepared
     cones, s = prover.cones, start.s[rows]
     y = start.y[rows] + shift * cones.interior()
     mu = max(abs(float(y[cones.proper] @ s[cones.proper])) / cones.degree, 1e-14)
-    found: DualProof | str = ""
-    for depth in DEPTHS[: 1 if start.solver == "CLARABEL" else None]:
+
+    def corrected(depth: float) -> DualProof:
         depth *= max(1.0, float(np.abs(y).max(initial=0.0)))
         inside = cones.pushed(y, depth, dual=True) if depth else y
-        found = prover.correct(inside, start.x[columns], mu)
-        if not isinstance(found, str):
-            h = None if found.h is None else found.h.spread(columns, len(program.c))
-            return found._replace(y=found.y.spread(rows, len(program.b)), h=h)
-    return found
+        return prover.correct(inside, start.x[columns], mu)
+
+    found = first_proof(partial(corrected, depth) for depth in start.depths)
+    h = None if found.h is None else found.h.spread(columns, len(program.c))
+    return found._replace(y=found.y.spread(rows, len(program.b)), h=h)
 
 
-def _on_face(
-    program: ConicProgram, start: Start, alive: Array, tolerance: float
-) -> DualProof | str:
+def _on_face(program: ConicProgram, start: Start, alive: Array, tolerance: float) -> DualProof:
     """Correct the multipliers with zeros outside of the rows that are alive."""
     return _from_start(program, start, _prepare(program, alive, tolerance))
 
 
-def _anchored(
-    program: ConicProgram, start: Start, prepared: Prepared, target: float
-) -> DualProof | str:
+def _anchored(program: ConicProgram, start: Start, prepared: Prepared, target: float) -> DualProof:
     """Solve with c + eps A'e, e inside K*: then y + eps e is inside, at a loss of eps e's.
 
     A start that is moved a small part of the way to such multipliers may be inside, too.
     """
     e = np.zeros(len(program.b))
     e[prepared[1]] = prepared[0].cones.interior()
-    proof: DualProof | str = "no solution of the shifted program"
-    for share in ANCHORS:
+
+    def shifted(share: float) -> DualProof:
         shift = share * max(1.0, abs(target))
         moved = solve(replace(program, c=program.c + shift * (program.A.T @ e)))
-        if moved.is_finite:
-            proof = _from_start(program, moved, prepared, shift)
-        if not isinstance(proof, str):
-            break
-    if isinstance(proof, str):
-        return proof
-    for part in PARTS:
+        if not moved.is_finite:
+            raise NotProven("no solution of the shifted program")
+        return _from_start(program, moved, prepared, shift)
+
+    def between(part: float) -> DualProof:
         near = (1.0 - part) * start.y + part * proof.y.high
-        found = _from_start(program, start._replace(y=near), prepared)
-        if not isinstance(found, str) and found.value > proof.value:
-            return found
-    return proof
+        return _from_start(program, start._replace(y=near), prepared)
+
+    proof = first_proof(partial(shifted, share) for share in ANCHORS)
+    try:
+        nearer = first_proof(partial(between, part) for part in PARTS)
+    except NotProven:
+        return proof
+    return max(proof, nearer, key=lambda found: found.value)
 
 
-def _exact_dual(
-    program: ConicProgram, start: Start, alive: Array, tolerance: float
-) -> DualProof | str:
+def _exact_dual(program: ConicProgram, start: Start, alive: Array, tolerance: float) -> DualProof:
     """Solve A'y + Ph + c = 0 in fractions, with y = 0 outside of the rows that are alive."""
     if not is_small(program.A, program.P):
-        return "too large for fractions"
+        raise NotProven("too large for fractions")
     prover = DualProver(program, tolerance)
     E = scipy.sparse.csc_array(program.A.tocsr()[alive].T)
     near, zero = start.y[alive], set(prover.cones.zero.tolist())
@@ -410,7 +420,9 @@ def _exact_dual(
         value -= inner_product(prover.allowance.tolist(), sizes)
         if best is None or down(value) > best.value:
             best = DualProof(down(value), pair_of(y), None if h is None else pair_of(h))
-    return best or "no exact solution near y is inside K*"
+    if best is None:
+        raise NotProven("no exact solution near y is inside K*")
+    return best
 
 
 def _alive(cones: ConeProduct, start: Start, rows: Array, level: float) -> Array:

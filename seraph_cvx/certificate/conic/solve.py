@@ -15,6 +15,10 @@ from .program import Cone, ConicProgram, lower_triangle
 WIDEST = 1e100
 
 
+DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
+"""How far points of first-order methods are moved into the cones, relatively, one try each."""
+
+
 class Start(NamedTuple):
     """Approximate x, s and y of a conic program, and where they come from."""
 
@@ -29,6 +33,16 @@ class Start(NamedTuple):
     def is_finite(self) -> bool:
         """Whether no entry is NaN or infinite."""
         return all(bool(np.isfinite(v).all()) for v in (self.x, self.s, self.y))
+
+    @property
+    def is_interior(self) -> bool:
+        """Whether an interior-point method found it, in the cones: the best start there will be."""
+        return self.solver == "CLARABEL"
+
+    @property
+    def depths(self) -> tuple[float, ...]:
+        """How far to move it into the cones, relatively, one try each."""
+        return (0.0,) if self.is_interior else DEPTHS
 
 
 def solve(program: ConicProgram, solver: str = "CLARABEL", **options: Any) -> Start:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ from .exact import (
     scaled_to_integers,
 )
 from .gram import Scaled, inner_products, saddle_solver
-from .lower_bound import ANCHORS, DEAD, DEPTHS, climb, quadratic_above
+from .lower_bound import ANCHORS, DEAD, NotProven, climb, first_proof, quadratic_above
 from .program import Cone, ConicProgram
 from .solve import Start, solve
 
@@ -99,28 +99,28 @@ class PrimalProver:
         """Enclose Ax - b."""
         return self._matrices[0].transpose_times(x, -self.program.b)
 
-    def prove(self, x: Pair, e: Enclosure | None = None) -> PrimalProof | str:
-        """The upper bound at x, or why there is none."""
+    def prove(self, x: Pair, e: Enclosure | None = None) -> PrimalProof:
+        """The upper bound at x."""
         if not x.is_finite:
-            return "the point holds NaN or infinity"
+            raise NotProven("the point holds NaN or infinity")
         program, cones, distance = self.program, self.cones, 0.0
         e = self.residual(x) if e is None else e
         with np.errstate(all="ignore"):
             width, center = np.abs(e.low) + e.error, -e.high
             if self.tolerance:
                 if not (e.size[cones.zero] <= self.tolerance).all():
-                    return "the equations are not met to the tolerance"
+                    raise NotProven("the equations are not met to the tolerance")
                 center = center + self.tolerance * cones.interior()
                 width = width + 4.0 * UNIT * (np.abs(center) + self.tolerance)
             elif self.zero.size:
                 if not self.gram.floor > 0.0:
-                    return "the equations are not proven to be independent"
+                    raise NotProven("the equations are not proven to be independent")
                 length = norm_above(self.gram.scale * e.size[self.zero] + TINY)
                 distance = length / math.sqrt(self.gram.floor) * (1.0 + 8.0 * UNIT)
                 width = width + self._row_lengths * distance
             missing = cones.first_outside(center, width * (1.0 + 8.0 * UNIT))
         if missing or not math.isfinite(distance):
-            return f"the point is not proven to be inside K: {missing}"
+            raise NotProven(f"the point is not proven to be inside K: {missing}")
         terms = [dot(program.c, x)[1], norm_above(np.abs(program.c)) * distance]
         P = self._matrices[1]
         if P is not None:
@@ -128,35 +128,39 @@ class PrimalProver:
             step = math.sqrt(size * 1.001) * distance
             terms += [0.5 * q, math.sqrt(q) * step * 1.001, step * step]
         value = at_most(*terms)
-        return PrimalProof(value, x) if math.isfinite(value) else "the bound overflows"
+        if not math.isfinite(value):
+            raise NotProven("the bound overflows")
+        return PrimalProof(value, x)
 
-    def correct(self, x: Array, s: Array) -> PrimalProof | str:
+    def correct(self, x: Array, s: Array) -> PrimalProof:
         """Correct an approximate point towards the slack s, and prove the best bound found."""
         A, proper, zero = self.program.A.tocsr(), self.cones.proper, self.zero
         HA = scipy.sparse.csr_array(self.cones.metric(s, dual=False) @ A)
         solver = saddle_solver(inner_products(A, HA), A[zero])
         if solver is None:
-            return "the equations of the correction are singular"
+            raise NotProven("the equations of the correction are singular")
         point, last = Pair.of(x), math.inf
-        best: PrimalProof | str = "no point was tried"
+        best, why = None, NotProven("the correction overflows")
         for k in range(CORRECTIONS):
             e = self.residual(point)
             size = float(np.max(e.size[zero], initial=0.0))
             if not np.isfinite(e.size).all():
                 break
             if k:
-                found = self.prove(point, e)
-                if isinstance(best, str) or (
-                    not isinstance(found, str) and found.value < best.value
-                ):
-                    best = found
-                if size >= 0.5 * last or (not zero.size and not isinstance(best, str)):
+                try:
+                    found = self.prove(point, e)
+                    best = found if best is None or found.value < best.value else best
+                except NotProven as error:
+                    why = error
+                if size >= 0.5 * last or (not zero.size and best is not None):
                     break
                 last = size
             off = np.zeros(len(s))
             if k < 2:
                 off[proper] = -(e.high + e.low)[proper] - s[proper]  # how far b - Ax is from s
             point = point.plus(solver(HA.T @ off, -(e.high + e.low)[zero]))
+        if best is None:
+            raise why
         return best
 
 
@@ -181,46 +185,45 @@ def upper_bound(
         if found is not None:
             prover = PrimalProver(program, prover.zero[found.kept])
     goal = program.value(start.x) if target is None else target
-    rungs: list[tuple[str, Callable[[], PrimalProof | str]]] = [
+    rungs: list[tuple[str, Callable[[], PrimalProof]]] = [
         ("correction", lambda: _from_start(prover, start)),
         ("anchor", lambda: _anchored(prover)),
         ("exact face", lambda: _exact_primal(program, start)),
     ]
     if tolerance:
         rungs[:2] = [("tolerance", lambda: _within_tolerance(prover, start))]
-    return climb("upper", rungs, goal, start.solver == "CLARABEL", steps)
+    return climb("upper", rungs, goal, start.is_interior, steps)
 
 
-def _from_start(prover: PrimalProver, start: Start) -> PrimalProof | str:
+def _from_start(prover: PrimalProver, start: Start) -> PrimalProof:
     """Correct the point of a start towards its slack, moved into K if need be."""
-    found: PrimalProof | str = ""
-    for depth in DEPTHS[: 1 if start.solver == "CLARABEL" else None]:
+
+    def corrected(depth: float) -> PrimalProof:
         depth *= max(1.0, float(np.abs(start.s).max(initial=0.0)))
         s = prover.cones.pushed(start.s, depth, dual=False) if depth else start.s
-        found = prover.correct(start.x, s)
-        if not isinstance(found, str):
-            break
-    return found
+        return prover.correct(start.x, s)
+
+    return first_proof(partial(corrected, depth) for depth in start.depths)
 
 
-def _anchored(prover: PrimalProver) -> PrimalProof | str:
+def _anchored(prover: PrimalProver) -> PrimalProof:
     """Solve with b - eps e, e inside K: then b - Ax is inside by eps e, at a loss of eps e'y."""
     program, e = prover.program, prover.cones.interior()
-    proof: PrimalProof | str = "no solution of the shifted program"
-    for share in ANCHORS:
+
+    def shifted(share: float) -> PrimalProof:
         shift = share * max(1.0, float(np.abs(program.b).max(initial=0.0)))
         found = solve(replace(program, b=program.b - shift * e))
-        if found.is_finite:
-            proof = prover.correct(found.x, found.s + shift * e)
-        if not isinstance(proof, str):
-            break
-    return proof
+        if not found.is_finite:
+            raise NotProven("no solution of the shifted program")
+        return prover.correct(found.x, found.s + shift * e)
+
+    return first_proof(partial(shifted, share) for share in ANCHORS)
 
 
-def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
+def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof:
     """Solve the equations, and the rows that are tight, in fractions."""
     if not is_small(program.A, program.P):
-        return "too large for fractions"
+        raise NotProven("too large for fractions")
     cones = ConeProduct(program.cones)
     tight, active = list(cones.zero), list(cones.zero)
     for group in cones.groups:
@@ -248,7 +251,7 @@ def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof | str:
                 best = PrimalProof(up(value), pair_of(x))
         if best is not None:
             return best
-    return "no exact solution near x is inside K"
+    raise NotProven("no exact solution near x is inside K")
 
 
 def relaxed(program: ConicProgram, tolerance: float) -> ConicProgram:
@@ -279,11 +282,10 @@ def unrelaxed(program: ConicProgram, start: Start) -> Start:
     return start._replace(y=y, s=s)
 
 
-def _within_tolerance(prover: PrimalProver, start: Start) -> PrimalProof | str:
+def _within_tolerance(prover: PrimalProver, start: Start) -> PrimalProof:
     """Correct a point of the relaxed program, and judge it with the tolerance."""
     loose = PrimalProver(relaxed(prover.program, prover.tolerance))
     e, proper = loose.residual(Pair.of(start.x)), prover.cones.proper
     band = -(e.high + e.low)[: len(loose.program.b) - len(proper)]
     slack = np.concatenate([np.maximum(band, 1e-8 * prover.tolerance), start.s[proper]])
-    found = loose.correct(start.x, slack)
-    return found if isinstance(found, str) else prover.prove(found.x)
+    return prover.prove(loose.correct(start.x, slack).x)

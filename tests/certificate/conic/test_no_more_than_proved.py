@@ -99,8 +99,8 @@ def test_a_feasible_point_that_contradicts_the_conic_program_withholds_the_certi
     x.value = 2.0
     assert certify_problem(problem).relative_gap < 1e-6
     monkeypatch.setitem(CANON_METHODS, cp.exp, doubled)
+    x.value = 1.25
     with pytest.raises(ValueError, match="not the program of this problem"):
-        x.value = 1.25
         certify_problem(problem)
 
 
