@@ -102,7 +102,7 @@ def compare_solvers(
     objective_or_suite : MStepObjective, str, sequence, dict, or cvxpy.Problem
         One M-step, the name of a suite ("small", "medium", "large", "full", "penalties") or of an
         instance, a list of names of instances or specs, or a dict of your own M-steps by name. Or
-        any DCP problem with continuous variables: each solver is run once, with its own defaults,
+        a problem that `certify_problem` takes: each solver is run once, with its own defaults,
         and only `solvers`, `time_limit` and `memory_limit` have a meaning.
     solvers : sequence, optional
         Names such as "newton", "SCS/dual" or "UNO"; functions of your own, which take an objective
