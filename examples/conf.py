@@ -172,8 +172,9 @@ def write_samples(app: Any, error: Exception | None) -> None:
 SECTIONS = {
     "start/README": ("teacher", "solver-author", "data-scientist", "researcher", "/cheat-sheet"),
     "guide/README": (
-        *("supervision", "pipelines", "weights", "does-it-help", "certificate"),
-        *("certify-any-problem", "model-your-own", "acceleration", "command-line"),
+        *("installation", "certify-any-problem", "solvers", "supervision", "pipelines"),
+        *("weights", "does-it-help", "certificate"),
+        *("model-your-own", "acceleration", "command-line"),
         *("from-metric-learn", "race-your-own", "distance-features", "/benchmarks"),
         *("/large/README", "/samples", "stability"),
     ),
