@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
-from evidence import fit_passes, m_steps, many_points, passes
+from evidence import m_steps, many_points, passes
 from evidence.files import program, split_numbers
 from evidence.measuring import MeasuredRows, Report
 
@@ -35,23 +34,12 @@ def _later(module: str, name: str) -> Callable[..., MeasuredRows]:
 
 
 SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
-    "compile": [m_steps.bench_compilation, m_steps.bench_tenth_m_step],
-    "answers": [m_steps.bench_answers],
-    "overhead": [m_steps.bench_overhead],
     "m-step": [m_steps.bench_first_m_steps],
-    "fit": [m_steps.bench_whole_fit],
-    "kernel": [passes.bench_kernel],
-    "scaling": [passes.bench_scaling, passes.bench_dimension],
-    "large": [partial(passes.bench_sizes, sizes=(5_000,), m=16)],
-    "path": [m_steps.bench_path],
     "certificate": [m_steps.bench_certificate],
-    "proof": [m_steps.bench_proof],
     "passes": [passes.bench_face, passes.bench_shares],
-    "fit-passes": [fit_passes.bench_fit_passes],
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "many-points": [many_points.bench_many_points],
-    "startup": [passes.bench_startup],
     "conic-speed": [_later("conic_speed", "bench_conic_speed")],
     "conic-soundness": [_later("conic_soundness", "bench_soundness")],
     "cvxpy-suite": [
@@ -61,7 +49,7 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
 }
 """The measurements of each section."""
 
-TIMED = ("compile", "answers", "m-step", "fit", "cvxpy-suite")
+TIMED = ("m-step", "cvxpy-suite")
 """The sections whose conic runs, or proofs, are stopped."""
 
 Section = StrEnum("Section", list(SECTIONS))
@@ -74,19 +62,14 @@ app = program()
 def bench(
     section: Section = typer.Argument(
         ...,
-        help="compile: stating and compiling (11). answers: what conic solvers claim, and what "
-        "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
-        "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
-        "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
-        "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
-        "what fits are made of, on this machine or a GPU, and how much of their time that is. "
-        "fit-passes: how many passes a fit takes, on six kinds of data. "
-        "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over all "
-        "pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten sets "
-        "of thousands of points. startup: an import, --help and the explorer, in imports of "
-        "NumPy. conic-speed: certificates of nine problems, against Clarabel's own time. "
-        "conic-soundness: 5,000 conic programs whose optimum is known, certified, and what of it "
-        "is false. cvxpy-suite: the problems that CVXPY's own tests solve, certified.",
+        help="m-step: own solver against others. certificate: what a certificate costs. "
+        "passes: what fits are made of, on this machine or a GPU, and how much of their time that "
+        "is. size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
+        "all pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten "
+        "sets of thousands of points. conic-speed: certificates of nine problems, against "
+        "Clarabel's own time. conic-soundness: 5,000 conic programs whose optimum is known, "
+        "certified, and what of it is false. cvxpy-suite: the problems that CVXPY's own tests "
+        "solve, certified.",
     ),
     time_limit: float = typer.Option(
         600.0, min=1.0, help="Seconds after which a conic run is stopped."
@@ -98,7 +81,7 @@ def bench(
     place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu, cuda or dask."),
     sizes: str = typer.Option(
         "1000,3000,10000",
-        help="Of passes, fit-passes and size: numbers of points, with commas between.",
+        help="Of passes and size: numbers of points, with commas between.",
     ),
     unlabeled_pairs: int | None = typer.Option(
         None, min=1, help="Of size: the number of pairs drawn for the M-steps."
@@ -123,8 +106,6 @@ def bench(
         options: dict[str, Any] = {"time_limit": time_limit} if section in TIMED else {}
         if section in ("passes", "size"):
             options = {"backend": place.value, "sizes": numbers}
-        if section == "fit-passes":
-            options = {"sizes": numbers}
         if section == "size":
             options |= {"unlabeled_pairs": unlabeled_pairs, "scheduler": scheduler}
         tables: list[ResultTable] = []
