@@ -39,9 +39,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from ..model.soft_labels import check_soft_labels
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import check_metric, symmetrize
+from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
 from ..paper import differences
 from .claim_data import distances, moment, state_squared_distances
@@ -71,7 +70,7 @@ class ExponentialMStep:
     """An M-step with the exponential feature: (11) with p(+1) = e^{-u}, u = d + offset."""
 
     pairs: PairSet
-    soft_labels: ArrayLike | None = None  # q(+1) per row of pairs.unlabeled; None: q(-1) = 1
+    soft_labels: FloatArray | None = None  # q(+1) per row of pairs.unlabeled; None: q(-1) = 1
     unlabeled_weight: float | str = "ratio"  # mu
     trace_weight: float = 1.0  # lambda > 0
     offset: float = 0.1  # delta > 0: equal points are similar with probability e^{-delta}
@@ -79,75 +78,53 @@ class ExponentialMStep:
     def __post_init__(self) -> None:
         check_number(self.trace_weight, "trace_weight", 0.0, strict=True)
         check_number(self.offset, "offset", 0.0, strict=True)
-        self.near  # noqa: B018 (checks the soft labels)
 
     @cached_property
-    def weights(self) -> FloatArray:
-        """The weights c_k of similar, dissimilar and, with mu > 0, unlabeled pairs."""
-        mu = self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
-        unlabeled = np.full(self.pairs.n_unlabeled, mu)
-        return np.append(self.pairs.labeled_weights, unlabeled if mu else [])
-
-    @cached_property
-    def differences(self) -> FloatArray:
-        """The differences v_k of these pairs."""
-        rows = np.vstack([self.pairs.labeled, self.pairs.unlabeled])
-        return differences(self.pairs.points, rows[: len(self.weights)])
-
-    @cached_property
-    def near(self) -> FloatArray:
-        """The weights a_k of the label +1; these doubles are the problem."""
+    def terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The differences v_k, and the weights a_k and b_k of the labels +1 and -1."""
         pairs = self.pairs
-        given = np.zeros(pairs.n_unlabeled) if self.soft_labels is None else self.soft_labels
-        label = np.repeat([1.0, 0.0], [len(pairs.similar), len(pairs.dissimilar)])
-        q = np.append(label, check_soft_labels(given, pairs))
-        return np.asarray(self.weights * q[: len(self.weights)])
-
-    @cached_property
-    def far(self) -> FloatArray:
-        """The weights b_k of the label -1; these doubles are the problem."""
-        return self.weights - self.near
+        mu = pairs.resolve_unlabeled_weight(self.unlabeled_weight)
+        c = np.append(pairs.labeled_weights, np.full(pairs.n_unlabeled, mu))
+        q = np.zeros(pairs.n_unlabeled) if self.soft_labels is None else self.soft_labels
+        known = np.repeat([1.0, 0.0], [len(pairs.similar), len(pairs.dissimilar)])
+        near = c * np.append(known, q)
+        V = differences(pairs.points, np.vstack([pairs.labeled, pairs.unlabeled]))
+        used = c > 0.0
+        return V[used], near[used], (c - near)[used]
 
     @cached_property
     def linear_matrix(self) -> FloatArray:
         """The matrix of the linear term, C = sum_k a_k v_k v_k' + lambda I."""
-        matrix = symmetrize(moment(self.differences, self.near))
-        return matrix + self.trace_weight * np.eye(len(matrix))
+        V, near, _ = self.terms
+        return symmetrize(moment(V, near)) + self.trace_weight * np.eye(V.shape[1])
 
     @property
     def constant(self) -> float:
         """The constant term, delta * sum_k a_k."""
-        return self.offset * float(np.sum(self.near))
+        return self.offset * float(np.sum(self.terms[1]))
 
     def value(self, A: ArrayLike) -> float:
         """The objective f at a PSD matrix A."""
-        metric = check_metric(A, self.pairs.n_features)
-        u = distances(self.differences, metric) + self.offset
-        losses = float(self.far @ dissimilar_loss(u))
+        (V, _, far), metric = self.terms, np.asarray(A, dtype=np.float64)
+        losses = float(far @ dissimilar_loss(distances(V, metric) + self.offset))
         return float(np.vdot(self.linear_matrix, metric)) + self.constant + losses
 
 
 def state_exponential(problem: ExponentialMStep) -> cp.Problem:
-    """State the M-step with the exponential feature in CVXPY, DCP and DPP.
+    """State the M-step with the exponential feature in CVXPY.
 
     min <C, A> + delta * sum_k a_k + sum_k b_k t_k  s.t.  e^{-t_k} + e^{-u_k} <= 1, A PSD,
 
-    because t >= -log(1 - e^{-u}) is log_sum_exp(-t, -u) <= 0. The labels +1 reach it through one
-    matrix C and one number, both Parameters; the labels -1 pair by pair, through the Parameter b.
+    because t >= -log(1 - e^{-u}) is log_sum_exp(-t, -u) <= 0.
     """
     import cvxpy as cp
 
-    m, n_similar = problem.pairs.n_features, len(problem.pairs.similar)
-    A = cp.Variable((m, m), PSD=True, name="A")
-    C = cp.Parameter((m, m), name="C", value=problem.linear_matrix)
-    goal = cp.vdot(C, A) + cp.Parameter(name="delta sum a", value=problem.constant)
-    V, far = problem.differences[n_similar:], problem.far[n_similar:]
-    if not len(far):
-        return cp.Problem(cp.Minimize(goal))
-    b, t = cp.Parameter(len(far), nonneg=True, name="b", value=far), cp.Variable(len(far), name="t")
-    u = state_squared_distances(A, V) + problem.offset
-    likely = cp.log_sum_exp(cp.vstack([-t, -u]), axis=0) <= 0
-    return cp.Problem(cp.Minimize(goal + b @ t), [likely])
+    V, _, far = problem.terms
+    A, kept = cp.Variable((V.shape[1],) * 2, PSD=True, name="A"), far > 0.0
+    t = cp.Variable(np.sum(kept), name="t")
+    u = state_squared_distances(A, V[kept]) + problem.offset
+    goal = cp.vdot(problem.linear_matrix, A) + problem.constant + far[kept] @ t
+    return cp.Problem(cp.Minimize(goal), [cp.log_sum_exp(cp.vstack([-t, -u]), axis=0) <= 0])
 
 
 class ExponentialSolution(NamedTuple):
@@ -165,7 +142,7 @@ class ExponentialSolution(NamedTuple):
 
 def lower_bound(problem: ExponentialMStep, A: ArrayLike) -> float:
     """Bound the optimum from below at any PSD matrix A, by D on the ray through the gradient."""
-    V, b, delta = problem.differences, problem.far, problem.offset
+    (V, _, b), delta = problem.terms, problem.offset
     w = np.maximum(dissimilar_slope(distances(V, np.asarray(A)) + delta), 1e-100)
     matrix = symmetrize(moment(V, b * w))
     largest = float(eigh(matrix, problem.linear_matrix, eigvals_only=True)[-1])
@@ -177,7 +154,8 @@ def solve_exponential(problem: ExponentialMStep, max_iter: int = 2000) -> Expone
     """Minimize f over A = TFF'T', T'CT = I, by L-BFGS on F: ||F||^2 + sum_k b_k g(u_k)."""
     eigenvalues, vectors = np.linalg.eigh(problem.linear_matrix)
     T = vectors / np.sqrt(eigenvalues)
-    Z, b, m = problem.differences @ T, problem.far, len(T)
+    V, _, b = problem.terms
+    Z, m = V @ T, len(T)
 
     def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
         F = x.reshape(m, m)

@@ -43,7 +43,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_ndtr
 
-from ..display.page import Chart, Curve
 from ..numerics.checks import FloatArray
 from .claim import Evidence
 from .claim_data import ClaimData, solve_conic
@@ -84,24 +83,9 @@ def check_feature_convexity(data: ClaimData) -> Evidence:
     convex = excess(points**2, 0.0 * points)
     slopes, shifts = 3.0 * rng.normal(size=(2, 20, 2, 1, 1))
     affine = [excess(*features) for features in slopes * points + shifts]
-    line = np.linspace(0.0, 3.0, 61)
-    curve = loss(-1, line**2, 0.0 * line)
     return Evidence(
         {"midpoint inequality, f convex, excess": (convex, 1e-9)},
         {"midpoint inequality, f affine, excess": (affine, 1e-12)},
-        numbers={
-            "f = a^2 and 0: largest excess": convex,
-            "loss at 0.5, between 0 and 1": curve[10],
-            "mean of the losses at 0 and 1": (curve[0] + curve[20]) / 2.0,
-        },
-        charts=[
-            Chart(
-                "A loss that is not convex, of a convex feature",
-                "A",
-                "-ln p(-1)",
-                [Curve("f(+1) = A^2", line, curve)],
-            )
-        ],
     )
 
 
@@ -217,7 +201,7 @@ def check_feature_functions(data: ClaimData) -> Evidence:
     }
     whole, few = (solve_exponential(_exponential(some)) for some in (data, data.few))
     statement = state_exponential(_exponential(data.few))
-    solver_status = solve_conic(statement)
+    solve_conic(statement)
     outside = [few.dual_value - statement.value, statement.value - few.value]
     return Evidence(
         {"concavity of a loss, d^2 and e^d - 1": ([concavity[name] for name in CONVEX], NOISE)},
@@ -250,25 +234,6 @@ def check_feature_functions(data: ClaimData) -> Evidence:
                 1e-6,
             ),
         },
-        numbers={
-            **{f"violation of the inequalities, {name}": violations[name] for name in FEATURES},
-            "exponential M-step on the data": whole.value,
-            "its duality gap": whole.relative_gap,
-            "Clarabel on some points": solver_status,
-        },
-        charts=[
-            Chart(
-                "A small kappa breaks all but the affine feature",
-                "kappa",
-                "violation of the inequalities",
-                [
-                    Curve(name, KAPPAS, [violation(times(k, FEATURES[name])) for k in KAPPAS])
-                    for name in ("probit", "exponential", "e^d - 1")
-                ],
-                log_x=True,
-                log_y=True,
-            )
-        ],
     )
 
 

@@ -42,7 +42,7 @@ RESULTS = [
     "seraph_cvx.race.problem_race.ProblemRace",
     "seraph_cvx.race.attempt.Attempt",
     "seraph_cvx.race.attempt.Entrant",
-    "seraph_cvx.theory.report.PaperReport",
+    "seraph_cvx.theory.verification.PaperReport",
     "seraph_cvx.theory.claim.ClaimResult",
     "seraph_cvx.penalties.penalty.Multiplier",
     "seraph_cvx.penalties.penalty.DualTerms",

@@ -18,9 +18,9 @@ from seraph_cvx.cli.report import screen
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.mathml import FONTS
 from seraph_cvx.display.symbols import in_symbols, prose
-from seraph_cvx.theory import report as theory_report
+from seraph_cvx.theory import verification as theory_report
 from seraph_cvx.theory.claim import ClaimUndecided, Verdict
-from seraph_cvx.theory.report import CLAIMS, SLOW
+from seraph_cvx.theory.verification import CLAIMS, SLOW
 
 
 @pytest.fixture
