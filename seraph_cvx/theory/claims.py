@@ -1,6 +1,6 @@
 """The claims of the paper as data: what each says, where, how it is checked, and what holds.
 
-The functions that check them are in the other files of this folder; `verification.py` joins the two.
+The functions that check them are in the other files of this folder; `verification.py` joins both.
 """
 
 from __future__ import annotations

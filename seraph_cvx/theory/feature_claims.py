@@ -56,7 +56,6 @@ It takes complex numbers too, which give its derivative.
 
 DISTANCES = np.geomspace(1e-2, 8.0, 400)
 KAPPAS = np.geomspace(1e-3, 1e3, 61)
-OFFSET = 0.1
 
 NOISE = 1e-4
 """The rounding error of second differences: that of a loss over a squared step."""
@@ -102,7 +101,7 @@ def power(alpha: float) -> Feature:
 LOG_CONCAVE: dict[str, Feature] = {
     "d^1": lambda d: d - 1.0,
     "probit": lambda d: log_ndtr(d - 1.0) - log_ndtr(1.0 - d),
-    "exponential": lambda d: np.log(np.expm1(d + OFFSET)),
+    "exponential": lambda d: np.log(np.expm1(d + ExponentialMStep.offset)),
 }
 """Features for which (a) holds: p(-1) = sigma(d - 1), Phi(d - 1) and 1 - e^{-d - 0.1}."""
 
@@ -249,4 +248,4 @@ def _unexpected_by_dcp() -> int:
 
 
 def _exponential(data: ClaimData) -> ExponentialMStep:
-    return ExponentialMStep(data.pairs, data.soft_labels, data.mu, data.trace_weight, OFFSET)
+    return ExponentialMStep(data.pairs, data.soft_labels, data.mu, data.trace_weight)

@@ -32,9 +32,6 @@ from .claim_data import (
 ZERO = 1e-10
 """An eigenvalue of M(1) below this, relative to the sum over all pairs, counts as zero."""
 
-MANY_POINTS = (1000, 1600, 2500, 4000)
-MANY_FEATURES = (96, 160, 256, 400)
-
 
 def hessian_product(data: ClaimData, A: FloatArray, D: FloatArray) -> FloatArray:
     """The Hessian of -F along D: sum_k c_k p_k(+1) p_k(-1) (v_k'Dv_k) v_k v_k', from (11)."""
@@ -314,11 +311,12 @@ def measure(n: int, m: int) -> float:
 
 def check_complexity(data: ClaimData) -> Evidence:
     """Compare the fitted exponents of n and of m with those of n^2 m + m^3."""
-    by_points = np.array([[measure(n, m) for n in MANY_POINTS] for m in (8, 32)])
-    by_features = [measure(60, m) for m in MANY_FEATURES]
-    exponents_n = np.polyfit(np.log(MANY_POINTS), np.log(by_points.T), 1)[0].tolist()
+    points, features = (1000, 1600, 2500, 4000), (96, 160, 256, 400)
+    by_points = np.array([[measure(n, m) for n in points] for m in (8, 32)])
+    by_features = [measure(60, m) for m in features]
+    exponents_n = np.polyfit(np.log(points), np.log(by_points.T), 1)[0].tolist()
     exponent_m = float(np.max(np.log(by_points[1] / by_points[0])) / np.log(32 / 8))
-    exponent_cube = float(np.polyfit(np.log(MANY_FEATURES), np.log(by_features), 1)[0])
+    exponent_cube = float(np.polyfit(np.log(features), np.log(by_features), 1)[0])
     return Evidence(
         {
             "exponent of n above 2, m fixed": (max(exponents_n) - 2.0, 0.35),

@@ -27,10 +27,7 @@ from .claim_data import (
 )
 
 GAMMA = 0.1
-LARGEST_DISTANCE = 10.0
-"""The largest squared distance of a labeled pair: beyond, p underflows in a conic solver."""
-
-ROUNDS = 8
+"""The weight of kappa^2 in (3) and (6): the claims are for any gamma > 0."""
 
 
 class FixedMetric(NamedTuple):
@@ -77,7 +74,7 @@ def check_maximum_entropy(data: ClaimData) -> Evidence:
     m, y = data.pairs.n_features, data.labels
     identity = np.eye(m) * np.trace(data.metric) / m
     longest = max(np.max(distances(data.labeled, data.metric)), 1e-300)
-    learned = data.metric * min(1.0, LARGEST_DISTANCE / longest)
+    learned = data.metric * min(1.0, 10.0 / longest)  # beyond, p underflows in a conic solver
     metrics = (np.zeros((m, m)), identity, learned)
     solved = [solve_both(distances(data.labeled, A), y, data.threshold) for A in metrics]
     solved += [solve_both(np.array([d]), np.ones(1), 1.0) for d in (1.0, 4.0)]
@@ -208,13 +205,15 @@ def _apart(data: ClaimData, A: FloatArray, kappa: float, other: ClaimData, B: Fl
     return float(np.max(np.abs(np.exp(log_p) - other.posteriors(B))))
 
 
-def alternate_model(data: ClaimData, A: FloatArray, kappa: float) -> tuple[FloatArray, float]:
+def alternate_model(
+    data: ClaimData, A: FloatArray, kappa: float, rounds: int = 8
+) -> tuple[FloatArray, float]:
     """Minimize (6) with mu > 0 over A, in the metric -kappa A, and over kappa < 0 in turns."""
     last = np.inf
-    for rounds in range(1, ROUNDS + 1):
+    for number in range(1, rounds + 1):
         A = _descend(data, _mapped(data, A, kappa)[0], kappa).metric / -kappa
         value = model_loss(data, A, kappa)
-        if last - value < 1e-7 * abs(value) or rounds == ROUNDS:
+        if last - value < 1e-7 * abs(value) or number == rounds:
             break
         last = value
         kappa = -_minimize_scale(partial(_loss_at_scale, data, A), -kappa, 1.0)

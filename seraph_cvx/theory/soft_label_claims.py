@@ -28,10 +28,6 @@ from .claim_data import (
     solve_conic,
 )
 
-STEPS = 8
-CLEAR = 8.0
-"""The largest |s| of a posterior that conic solvers are asked about."""
-
 
 def solve_soft_labels(d: FloatArray, mu: float, eta: float) -> tuple[FloatArray, FloatArray]:
     """Solve (9), stated with the slacks of (14), for each pair by CVXPY: q(+1), and its value."""
@@ -49,8 +45,9 @@ def draw_distances(data: ClaimData, claim: int, count: int) -> FloatArray:
     """Draw squared distances: of unlabeled pairs, and others with random posteriors."""
     rng, own = data.random(claim), distances(data.unlabeled, data.metric) - data.threshold
     own = rng.choice(own, min(count // 2, len(own)), replace=False)
+    own = np.clip(own, -8.0, 8.0)  # conic solvers are not asked about a p of less than 3e-4
     p = rng.uniform(0.02, 0.98, count - len(own))
-    return data.threshold + np.append(np.clip(own, -CLEAR, CLEAR), np.log1p(-p) - np.log(p))
+    return data.threshold + np.append(own, np.log1p(-p) - np.log(p))
 
 
 def check_e_step(data: ClaimData) -> Evidence:
@@ -134,11 +131,11 @@ class Alternation(NamedTuple):
     forms: list[float]  # J by Renyi entropies, and by the package, against J after the E-steps
 
 
-def alternate(data: ClaimData) -> Alternation:
+def alternate(data: ClaimData, count: int = 8) -> Alternation:
     """Alternate M-steps, with weight w = mu on U, and E-steps q <- sigma(-a s(A))."""
     steps = alternation_steps(data.objective(), MStepSolver(), tolerance=lambda: 1e-6)
     solutions = (step.solution for step in steps if step.solution is not None)
-    run = Alternation(list(map(certificate_of, islice(solutions, STEPS))), [], [])
+    run = Alternation(list(map(certificate_of, islice(solutions, count))), [], [])
     q = np.zeros(data.pairs.n_unlabeled)
     for A in (m_step.metric for m_step in run.m_steps):
         run.J.append(descent_objective(data, A, q))

@@ -15,8 +15,6 @@ from ..numerics.psd_cone import numerical_rank
 from .claim import ClaimUndecided, Evidence
 from .claim_data import ClaimData, certified
 
-SWEEPS = 6
-
 
 def check_mixed_norm(data: ClaimData) -> Evidence:
     """Check that ||V A V'||_(2,1) >= tr(A), with equality at the eigenvectors of A; eq. (15)."""
@@ -46,10 +44,10 @@ def _rotated_norm(B: FloatArray, V: FloatArray) -> float:
     return paper.mixed_norm(V @ B @ V.T)
 
 
-def _descend(W: FloatArray) -> list[float]:
+def _descend(W: FloatArray, sweeps: int = 6) -> list[float]:
     """Lower the mixed norm by sweeps of Jacobi's rotations, those that do lower it."""
     values = [paper.mixed_norm(W)]
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         for i, j in combinations(range(len(W)), 2):
             angle = 0.5 * np.arctan2(2.0 * W[i, j], W[i, i] - W[j, j])
             c, s = np.cos(angle), np.sin(angle)
