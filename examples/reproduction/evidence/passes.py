@@ -136,8 +136,6 @@ def _size_row(report, backend, n, m, unlabeled_pairs):
 
     def follow(iteration, metric):
         report.tell(f"n = {n}: iteration {iteration.number}, J = {iteration.descent_value:.8g}")
-        seconds = time.perf_counter() - clock
-        report.draft({"n": n, "seconds": seconds, "iterations": iteration.number})
 
     pairs = PairSet.from_labels(X, y)
     if unlabeled_pairs is not None:
