@@ -71,8 +71,8 @@ def metrics(X, y):
     from seraph_cvx import MStepObjective, PairSet, solve_m_step
 
     pairs = PairSet.from_labels(X, y)
-    first = solve_m_step(MStepObjective(pairs)).metric
-    second = solve_m_step(MStepObjective(pairs, previous_metric=first)).metric
+    first = np.asarray(solve_m_step(MStepObjective(pairs)).metric)
+    second = np.asarray(solve_m_step(MStepObjective(pairs, previous_metric=first)).metric)
     yield "", {"first": first.tolist(), "second": second.tolist()}
 
 
