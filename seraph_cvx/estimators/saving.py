@@ -91,7 +91,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : SERAPH, PairSERAPH, KernelSERAPH, SERAPHCV or a rival of theirs, fitted
+    model : SERAPH, PairSERAPH, KernelSERAPH or SERAPHCV, fitted
         Or a fitted `Pipeline` that ends in one of them, after any of StandardScaler, MinMaxScaler,
         MaxAbsScaler, RobustScaler and SimpleImputer.
     path : path

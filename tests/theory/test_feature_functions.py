@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from seraph_cvx import MStepObjective, PairSet, certify_problem, paper
+from seraph_cvx import PairSet, certify_problem, paper
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.theory.exponential import (
     ExponentialMStep,
@@ -34,8 +34,6 @@ from seraph_cvx.theory.feature_claims import (
     losses,
     second_differences,
     slope,
-    times,
-    violation,
 )
 
 D = np.linspace(0.02, 8.0, 300)
@@ -124,27 +122,6 @@ def test_distribution_function_of_a_log_concave_density_serves(density, serves):
     assert np.diff(-density.logcdf(d), 2).min() > -1e-12
     least = np.diff(-density.logsf(d), 2).min()
     assert least > -1e-12 if serves else least < -1e-6
-
-
-def test_exponential_feature_needs_its_own_scale_and_probit_does_not():
-    """At the edge of the criterion: its similar loss is affine, so that any other kappa breaks."""
-    for kappa in (0.9, 1.1, 3.0):
-        assert violation(times(kappa, LOG_CONCAVE["exponential"])) > 1e-3
-        assert violation(times(kappa, LOG_CONCAVE["probit"])) < 1e-12
-
-
-def test_soft_labels_reach_the_m_step_by_one_matrix_and_one_number_only_if_affine():
-    """Two q with one G and one beta: one M-step (11), two exponential ones."""
-    rng, pairs = np.random.default_rng(3), random_pairs(3, n=10, m=3)
-    i, j = np.triu_indices(3)
-    V = paper.differences(pairs.points, pairs.unlabeled)
-    moments = np.column_stack([V[:, i] * V[:, j], np.ones(len(V))])
-    q = rng.uniform(0.3, 0.7, len(V))
-    shift = np.linalg.svd(moments.T)[2][-1]
-    labels, A = (q, q + 0.25 * shift / np.max(np.abs(shift))), random_psd(rng, 3, 1.0)
-    affine = [MStepObjective(pairs, soft_labels=each).value(A) for each in labels]
-    assert affine[0] == pytest.approx(affine[1], rel=1e-12)
-    assert abs(np.subtract(*(ExponentialMStep(pairs, each).value(A) for each in labels))) > 1e-3
 
 
 def test_formulas_agree_pair_by_pair():

@@ -298,16 +298,6 @@ def test_data_with_every_label_known_hides_all_but_ten():
     assert f"{4950 - 45} unlabeled" in result.description
 
 
-@pytest.mark.parametrize("standardize", [False, True])
-def test_data_with_few_labels_keeps_them_all_and_is_standardized_if_asked(standardize):
-    X = np.random.default_rng(0).normal(loc=7.0, scale=3.0, size=(60, 2))
-    y = np.where(np.arange(60) < 12, np.arange(60) % 2, -1)
-    pairs = prepare_pairs(X, y, standardize, max_points=30, seed=0)
-    assert (pairs.n_points, len(pairs.similar), len(pairs.dissimilar)) == (30, 30, 36)
-    assert np.allclose(pairs.points.mean(axis=0), 0.0) is standardize
-    assert np.all(np.isin(pairs.points, X)) == (not standardize)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_data_with_one_similar_pair_among_all_known_labels_keeps_that_pair(seed):
     """A tenth of the draws of ten labels out of 30 has both of its points."""
