@@ -131,7 +131,7 @@ def test_closed_form_of_the_judgment():
 # Runs and the program
 
 
-def test_failures_are_rows_with_their_reason_and_the_others_go_on(tmp_path):
+def test_failures_are_rows_with_their_reason_and_the_others_go_on(one_run_server, tmp_path):
     names = ("boom", "leave", "not_finite", "warn")
     planted = [f"{name}=planted_methods:{name}" for name in names]
     out = tmp_path / "cells.jsonl"
