@@ -74,7 +74,6 @@ def bench(
     markdown: Path | None = typer.Option(
         None, metavar="FILE", help="Also write the tables as Markdown."
     ),
-    json: Path | None = typer.Option(None, metavar="FILE", help="Also write the tables as JSON."),
     place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu, cuda or dask."),
     sizes: str = typer.Option(
         "1000,3000,10000",
@@ -94,9 +93,8 @@ def bench(
     Ctrl-C the tables hold the rows measured so far, and say that they are incomplete.
     """
     with answers_in_words() as kept:
-        for path, ending in ((markdown, ".md"), (json, ".json")):
-            if path is not None:
-                check_output(path, (ending,))
+        if markdown is not None:
+            check_output(markdown, (".md",))
         numbers = split_numbers(sizes, "--sizes", "1000,10000")
         if min(numbers) < 200:
             raise ValueError(f"--sizes {min(numbers)}: ten classes of ten labels need 200 points.")
@@ -110,12 +108,10 @@ def bench(
             for measurement in SECTIONS[section]:
                 _measure(measurement, options, tables)
         finally:
-            pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
-            data = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
-            for path, text in ((markdown, pages), (json, data)):
-                if tables and path is not None:
-                    write_whole(path, text.encode())
-                    kept.append(f"the tables are in {path}")
+            if tables and markdown is not None:
+                pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+                write_whole(markdown, pages.encode())
+                kept.append(f"the tables are in {markdown}")
         for words in kept:
             alert(words, style="dim")
 
