@@ -294,7 +294,6 @@ def bench_defaults(
     *,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    forget: Sequence[str] = (),
     n_jobs: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
@@ -302,7 +301,7 @@ def bench_defaults(
     """Run methods on draws of data sets with 2, 3, 5 and 10 labels per class.
 
     Methods and sets by name, or your own: estimators by functions that make them, points and
-    classes. Each run is appended to `out`; `resume` repeats none but those of methods to `forget`.
+    classes. Each run is appended to `out`; `resume` repeats none.
     """
     for number in labels:
         check_number(number, "labels", 1.0)
@@ -317,8 +316,6 @@ def bench_defaults(
                 )
             if name not in journal.conditions:
                 journal.add("set", {"set": name, "digest": data.digest})
-        for name in forget:
-            journal.add("forget", {"method": name})
         draw_once = lru_cache(maxsize=1)(draw_points)  # of one draw for all its methods
 
         def call(key):
