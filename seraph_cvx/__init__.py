@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .m_step.statement import state_m_step
     from .race.race import compare_solvers
     from .solvers.not_certified import NotCertified
-    from .theory.report import verify_paper
+    from .theory.verification import verify_paper
 
 __version__ = "0.2.0"
 __all__ = [
@@ -76,7 +76,7 @@ _LAZY_MODULES = {
     "compare_solvers": "race.race",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",
-    "verify_paper": "theory.report",
+    "verify_paper": "theory.verification",
 }
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
-from evidence import fit_passes, m_steps, many_points, passes
+from evidence import m_steps, many_points, passes
 from evidence.files import program, split_numbers
 from evidence.measuring import MeasuredRows, Report
 
@@ -35,25 +34,13 @@ def _later(module: str, name: str) -> Callable[..., MeasuredRows]:
 
 
 SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
-    "compile": [m_steps.bench_compilation, m_steps.bench_tenth_m_step],
-    "answers": [m_steps.bench_answers],
-    "overhead": [m_steps.bench_overhead],
     "m-step": [m_steps.bench_first_m_steps],
-    "fit": [m_steps.bench_whole_fit],
-    "kernel": [passes.bench_kernel],
-    "scaling": [passes.bench_scaling, passes.bench_dimension],
-    "large": [partial(passes.bench_sizes, sizes=(5_000,), m=16)],
-    "path": [m_steps.bench_path],
     "certificate": [m_steps.bench_certificate],
-    "proof": [m_steps.bench_proof],
     "passes": [passes.bench_face, passes.bench_shares],
-    "fit-passes": [fit_passes.bench_fit_passes],
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "many-points": [many_points.bench_many_points],
-    "startup": [passes.bench_startup],
     "conic-speed": [_later("conic_speed", "bench_conic_speed")],
-    "conic-soundness": [_later("conic_soundness", "bench_soundness")],
     "cvxpy-suite": [
         _later("cvxpy_suite", "bench_suite_by_cone"),
         _later("cvxpy_suite", "bench_suite_by_reason"),
@@ -61,7 +48,7 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
 }
 """The measurements of each section."""
 
-TIMED = ("compile", "answers", "m-step", "fit", "cvxpy-suite")
+TIMED = ("m-step", "cvxpy-suite")
 """The sections whose conic runs, or proofs, are stopped."""
 
 Section = StrEnum("Section", list(SECTIONS))
@@ -74,19 +61,12 @@ app = program()
 def bench(
     section: Section = typer.Argument(
         ...,
-        help="compile: stating and compiling (11). answers: what conic solvers claim, and what "
-        "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
-        "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
-        "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
-        "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
-        "what fits are made of, on this machine or a GPU, and how much of their time that is. "
-        "fit-passes: how many passes a fit takes, on six kinds of data. "
-        "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over all "
-        "pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten sets "
-        "of thousands of points. startup: an import, --help and the explorer, in imports of "
-        "NumPy. conic-speed: certificates of nine problems, against Clarabel's own time. "
-        "conic-soundness: 5,000 conic programs whose optimum is known, certified, and what of it "
-        "is false. cvxpy-suite: the problems that CVXPY's own tests solve, certified.",
+        help="m-step: own solver against others. certificate: what a certificate costs. "
+        "passes: what fits are made of, on this machine or a GPU, and how much of their time that "
+        "is. size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
+        "all pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten "
+        "sets of thousands of points. conic-speed: certificates of nine problems, against "
+        "Clarabel's own time. cvxpy-suite: the problems that CVXPY's own tests solve, certified.",
     ),
     time_limit: float = typer.Option(
         600.0, min=1.0, help="Seconds after which a conic run is stopped."
@@ -94,11 +74,10 @@ def bench(
     markdown: Path | None = typer.Option(
         None, metavar="FILE", help="Also write the tables as Markdown."
     ),
-    json: Path | None = typer.Option(None, metavar="FILE", help="Also write the tables as JSON."),
     place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu, cuda or dask."),
     sizes: str = typer.Option(
         "1000,3000,10000",
-        help="Of passes, fit-passes and size: numbers of points, with commas between.",
+        help="Of passes and size: numbers of points, with commas between.",
     ),
     unlabeled_pairs: int | None = typer.Option(
         None, min=1, help="Of size: the number of pairs drawn for the M-steps."
@@ -114,17 +93,14 @@ def bench(
     Ctrl-C the tables hold the rows measured so far, and say that they are incomplete.
     """
     with answers_in_words() as kept:
-        for path, ending in ((markdown, ".md"), (json, ".json")):
-            if path is not None:
-                check_output(path, (ending,))
+        if markdown is not None:
+            check_output(markdown, (".md",))
         numbers = split_numbers(sizes, "--sizes", "1000,10000")
         if min(numbers) < 200:
             raise ValueError(f"--sizes {min(numbers)}: ten classes of ten labels need 200 points.")
         options: dict[str, Any] = {"time_limit": time_limit} if section in TIMED else {}
         if section in ("passes", "size"):
             options = {"backend": place.value, "sizes": numbers}
-        if section == "fit-passes":
-            options = {"sizes": numbers}
         if section == "size":
             options |= {"unlabeled_pairs": unlabeled_pairs, "scheduler": scheduler}
         tables: list[ResultTable] = []
@@ -132,12 +108,10 @@ def bench(
             for measurement in SECTIONS[section]:
                 _measure(measurement, options, tables)
         finally:
-            pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
-            data = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
-            for path, text in ((markdown, pages), (json, data)):
-                if tables and path is not None:
-                    write_whole(path, text.encode())
-                    kept.append(f"the tables are in {path}")
+            if tables and markdown is not None:
+                pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+                write_whole(markdown, pages.encode())
+                kept.append(f"the tables are in {markdown}")
         for words in kept:
             alert(words, style="dim")
 

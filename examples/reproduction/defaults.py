@@ -46,9 +46,6 @@ def bench_the_defaults(
     out: Path = typer.Option(Path("defaults"), metavar="DIR", help="Where the results go."),
     jobs: int | None = typer.Option(None, help="The number of processes; -1: one per core."),
     resume: bool = RESUME,
-    forget: str | None = typer.Option(
-        None, help="Methods whose runs there are of an earlier state."
-    ),
     data_dir: Path | None = DATA_DIR,
     debug: bool = DEBUG,
 ) -> None:
@@ -74,7 +71,6 @@ def bench_the_defaults(
                 *(split_names(methods), chosen, numbers, draws),
                 out=journal,
                 resume=resume,
-                forget=split_names(forget) or (),
                 n_jobs=jobs,
                 data_dir=data_dir,
                 callback=callback,

@@ -38,7 +38,7 @@ from evidence.results import (
 from evidence.runs import CUT_OFF, FAILED, Protocol, RunTable, run_methods
 from evidence.tasks import find_tasks
 
-from seraph_cvx.cli.main import DEBUG, SCHEDULER, on_cluster
+from seraph_cvx.cli.main import DEBUG
 from seraph_cvx.cli.report import alert, answers_in_words, say
 
 Part = StrEnum(
@@ -88,7 +88,6 @@ def reproduce(
         "--redraw",
         help="figure3 only: make no run, draw figure3.png from figure3.csv in DIR.",
     ),
-    scheduler: str | None = SCHEDULER,
     debug: bool = DEBUG,
 ) -> None:
     """Reproduce a table or figure of the paper's Section 5.
@@ -121,21 +120,20 @@ def reproduce(
             if methods is not None and "=" in methods:
                 sys.path.insert(0, "")  # module:function is looked for in the working directory
             journal = out / "cells.jsonl"
-            with on_cluster(scheduler):
-                kept.append(
-                    f"the finished runs are in {journal}; the same command with --resume continues"
+            kept.append(
+                f"the finished runs are in {journal}; the same command with --resume continues"
+            )
+            with progress() as callback:
+                runs = run_methods(
+                    *(split_names(tasks), split_names(methods), samplings),
+                    Protocol(scaling, variant, folder),
+                    out=journal,
+                    resume=resume,
+                    retry=retry,
+                    n_jobs=n_jobs,
+                    time_cap=60.0 * time_cap,
+                    callback=callback,
                 )
-                with progress() as callback:
-                    runs = run_methods(
-                        *(split_names(tasks), split_names(methods), samplings),
-                        Protocol(scaling, variant, folder),
-                        out=journal,
-                        resume=resume,
-                        retry=retry,
-                        n_jobs=n_jobs,
-                        time_cap=60.0 * time_cap,
-                        callback=callback,
-                    )
             written = _report(part, runs, out)
         say(f"Written to {out}: {', '.join(written)}")
         if part in ("table2", "figure3") and not redraw:

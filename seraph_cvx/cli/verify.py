@@ -18,7 +18,7 @@ from .tables import read_table
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult
-    from ..theory.report import PaperReport
+    from ..theory.verification import PaperReport
 
 TABLES = (".csv", ".tsv", ".txt")
 COLORS = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
@@ -46,9 +46,7 @@ def verify(
     code: bool = option(False, "Print the code that contradicts the paper.", "--code"),
     seed: int = option(0, "Seed of the points, labels and directions.", min=0),
     json: Path | None = option(None, "Write everything as JSON.", metavar="FILE"),
-    html: Path | None = option(
-        None, "Write a page with formulas and figures; works offline.", metavar="FILE"
-    ),
+    html: Path | None = option(None, "Write a page with formulas; works offline.", metavar="FILE"),
     debug: bool = DEBUG,
 ) -> None:
     """Check every claim of the paper on data.
@@ -56,7 +54,7 @@ def verify(
     Reports which claims hold, and with what residual.
     """
     with answers_in_words():
-        from ..theory.report import CLAIMS, SLOW, verify_paper
+        from ..theory.verification import CLAIMS, SLOW, verify_paper
 
         for path, ending in ((json, ".json"), (html, ".html")):
             if path is not None:

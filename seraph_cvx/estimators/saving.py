@@ -46,9 +46,6 @@ MODELS = {
     "PairSERAPH": "seraph_cvx.estimators.pair_seraph",
     "KernelSERAPH": "seraph_cvx.estimators.kernel_seraph",
     "SERAPHCV": "seraph_cvx.estimators.seraph_cv",
-    **dict.fromkeys(
-        ("GDM", "ITML", "LMNN", "LDM", "MFDA", "NCA", "Euclidean"), "seraph_cvx.baselines"
-    ),
 }
 """The classes that can be saved, and their modules, imported when needed."""
 
@@ -94,7 +91,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : SERAPH, PairSERAPH, KernelSERAPH, SERAPHCV or a rival of theirs, fitted
+    model : SERAPH, PairSERAPH, KernelSERAPH or SERAPHCV, fitted
         Or a fitted `Pipeline` that ends in one of them, after any of StandardScaler, MinMaxScaler,
         MaxAbsScaler, RobustScaler and SimpleImputer.
     path : path
@@ -320,8 +317,7 @@ def _check_shapes(owner: str, learned: dict[str, Any]) -> None:
 def _check_attributes(name: str, learned: dict[str, Any]) -> None:
     """Check that what a model learned is all there, of its type and finite."""
     required = {"factor_" if "factor_" in learned else "metric_", "components_"}
-    if MODELS[name] != "seraph_cvx.baselines":
-        required |= TYPES.keys() - {"table_", "_mean"}
+    required |= TYPES.keys() - {"table_", "_mean"}
     if name == "KernelSERAPH":
         required |= {"axes_", "training_points_", "_row_means", "_mean"}
     if missing := sorted(required - learned.keys()):

@@ -1,1 +1,1 @@
-"""The paper's claims, one file each, checked numerically; :mod:`.report` gathers them."""
+"""The paper's claims, checked numerically, by subject; :mod:`.verification` gathers them."""

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from ..display.page import Chart
 
 
 class Verdict(StrEnum):
@@ -94,12 +92,10 @@ def judge(measured: Residuals) -> list[Check]:
 
 
 class Evidence(NamedTuple):
-    """The residuals of a claim as printed and as corrected, numbers worth showing, and charts."""
+    """The residuals of a claim as printed and as corrected."""
 
     printed: Residuals
     corrected: Residuals = MappingProxyType({})
-    numbers: Mapping[str, Any] = MappingProxyType({})
-    charts: Sequence[Chart] = ()
 
 
 @dataclass(frozen=True)
@@ -112,9 +108,6 @@ class ClaimResult:
         Checks of the statement as the paper prints it.
     corrected : sequence of Check
         Checks of what holds instead; empty where nothing is needed.
-    numbers : mapping
-        Numbers worth showing.
-    charts : sequence of Chart
     seconds : float
     message : str
         Why nothing could be decided, where it could not.
@@ -123,8 +116,6 @@ class ClaimResult:
     claim: Claim
     printed: Sequence[Check]
     corrected: Sequence[Check] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    charts: Sequence[Chart] = ()
     seconds: float = 0.0
     message: str = ""
 

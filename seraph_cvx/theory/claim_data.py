@@ -196,9 +196,60 @@ def restrict(pairs: PairSet, kept: IntArray, n_labeled: int | None = None) -> Pa
     return PairSet.from_constraints(pairs.points[kept], *(r[np.all(r >= 0, axis=1)] for r in rows))
 
 
+def prepare_pairs(
+    X: ArrayLike, y: ArrayLike, standardize: bool, max_points: int, seed: int
+) -> PairSet:
+    """Make the pairs that the claims are checked on: similar, dissimilar and unlabeled ones."""
+    pairs = PairSet.from_labels(X, y)
+    if len(pairs.similar) and len(pairs.dissimilar):
+        pairs = _thin(pairs, max_points, np.random.default_rng(seed))
+    for kind in ("similar", "dissimilar"):
+        if not len(getattr(pairs, kind)):
+            raise ValueError(
+                f"No pair is {kind}: the claims need labels of at least two classes, and two "
+                "points of one of them."
+            )
+    if not pairs.n_unlabeled:
+        raise ValueError("No pair is unlabeled: add points of unknown class (label -1).")
+    points = pairs.points
+    if standardize:
+        varies = np.ptp(points, axis=0) > 0.0
+        points = (points - points.mean(axis=0)) / np.where(varies, points.std(axis=0), 1.0)
+    if not np.any(np.ptp(points, axis=0) > 0.0):
+        raise ValueError("All points are the same: there is nothing to measure.")
+    return PairSet.from_constraints(points, pairs.similar, pairs.dissimilar)
+
+
+def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
+    """Keep at most `max_points` points, and only ten labels if most points are labeled."""
+    n, labeled = pairs.n_points, np.unique(pairs.labeled)
+    if n <= max_points and pairs.n_unlabeled:
+        return pairs
+    if len(labeled) == n or 2 * len(labeled) > max_points:
+        one, other = rng.choice(pairs.similar)
+        apart = rng.choice(pairs.dissimilar[np.any(pairs.dissimilar == one, axis=1)])
+        needed = np.unique([one, other, *apart])  # three points, with a pair of each kind
+        more = rng.permutation(np.setdiff1d(labeled, needed))
+        labeled = np.append(needed, more)[: min(10, max(3, n // 2))]
+    others = rng.permutation(np.setdiff1d(np.arange(n), labeled))
+    kept = np.append(labeled, others)[: max(max_points, len(labeled) + 1)]
+    return restrict(pairs, kept, len(labeled))
+
+
 def distances(V: FloatArray, A: FloatArray) -> FloatArray:
     """The squared distance v'Av of each row v."""
     return np.asarray(np.sum((V @ A) * V, axis=1))
+
+
+def moment(V: FloatArray, weights: FloatArray) -> FloatArray:
+    """The weighted second moment sum_k w_k v_k v_k' of the rows of V."""
+    return np.asarray((V.T * weights) @ V)
+
+
+def state_squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
+    """State the squared distances v_k'Av_k of the rows of V: linear in the distinct entries."""
+    i, j = np.triu_indices(V.shape[1])
+    return (V[:, i] * V[:, j] * np.where(i == j, 1.0, 2.0)) @ A[i, j]
 
 
 def renyi_entropy(d: FloatArray, order: float, eta: float) -> FloatArray:

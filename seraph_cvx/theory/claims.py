@@ -1,6 +1,6 @@
 """The claims of the paper as data: what each says, where, how it is checked, and what holds.
 
-The functions that check them are in the other files of this folder; :mod:`.report` joins the two.
+The functions that check them are in the other files of this folder; `verification.py` joins both.
 """
 
 from __future__ import annotations
@@ -105,9 +105,8 @@ print(f"best with κ < 0: {L[k[:, 0] < 0].min():.4f}")
         r" \hat{\lambda} = \frac{\lambda}{-\kappa^*} , \quad \hat{p}^{\hat{A}} = p^{A^*}",
         evidence="mu = 0: (6) solved by a profile over kappa, the inner problem stated in CVXPY "
         "in the metric A; (7) with the mapped hyperparameters by Newton's method, certified; "
-        "metrics and all posteriors compared. mu > 0: (6) by alternating over A and kappa, then "
-        "(7) by direct descent from near the mapped metric. The identity of both objectives at "
-        "random (A, kappa < 0).",
+        "metrics and all posteriors compared. mu > 0: the identity of both objectives at random "
+        "(A, kappa < 0), by which an optimum of one is an optimum of the other.",
         expected=Verdict.CORRECTED,
         correction="It holds where kappa* < 0. At kappa* > 0, which occurs (claim 4), eta_hat is "
         "negative and lambda_hat too: they are no hyperparameters of (7).",

@@ -1,4 +1,4 @@
-"""The report as one HTML page: formulas in MathML, figures in SVG, nothing to fetch.
+"""The claims as one HTML page: formulas in MathML, nothing to fetch.
 
 The markup, in `page.html`, is well-formed XML, and a content policy forbids the page to load
 anything.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from ..display.page import fill_template, write_page
 from .claim import Claim, ClaimResult, Verdict
@@ -46,13 +45,5 @@ def to_html(
         entries=[*((result.claim, result) for result in results), *((c, None) for c in skipped)],
         counts=outcome + ([f"{len(skipped)} skipped, because slow"] if skipped else []),
         unexpected=[result.claim.name for result in results if not result.as_expected],
-        shown=_shown,
     )
     return write_page(f"SERAPH verified on {name}", body, STYLE)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    is_usual = not isinstance(value, float) or value == 0.0 or 1e-3 <= abs(value) < 1e6
-    return f"{value:.6g}" if is_usual else f"{value:.1e}"

@@ -28,7 +28,7 @@ from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.estimators import forecast
 from seraph_cvx.race.race_table import Race
-from seraph_cvx.theory import report as claims
+from seraph_cvx.theory import verification as claims
 
 ESCAPES = "\x1b[2Jred\x1b]0;owned\x07\u202e"
 SCRIPT = "<script>alert(1)<\\script><img src=x onerror=alert(1)>"

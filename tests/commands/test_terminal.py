@@ -8,8 +8,8 @@ import pytest
 from command_line import run, words
 
 from seraph_cvx.cli.report import encodable, hanging, screen
-from seraph_cvx.theory import report as theory_report
-from seraph_cvx.theory.report import CLAIMS
+from seraph_cvx.theory import verification as theory_report
+from seraph_cvx.theory.verification import CLAIMS
 
 ASCII_SYMBOLS = r"\b(kappa|lambda|eta|mu|sigma)\b(?!\*? =)|_hat|R\^|\bS u D\b|>=|<=|\bsqrt\("
 

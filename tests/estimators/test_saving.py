@@ -29,7 +29,6 @@ from seraph_cvx import (
     LabeledOnly,
     NotCertified,
     PairSERAPH,
-    baselines,
     load_model,
     save_model,
 )
@@ -51,7 +50,6 @@ MODELS = {
     "KernelSERAPH": KernelSERAPH(gamma=0.3),
     "KernelSERAPH, cut": KernelSERAPH("poly", degree=2, n_components=3),
     "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="pair_auc"),
-    **{name: getattr(baselines, name)() for name in baselines.__all__},
 }
 DATA = {
     "SERAPH, single": (X.astype(np.float32), Y),

@@ -10,7 +10,7 @@ from seraph_cvx.display.formulas import DUAL, FORMULAS
 from seraph_cvx.display.mathml import parse, to_mathml, to_text
 from seraph_cvx.display.page import Chart, Curve, to_svg
 from seraph_cvx.display.symbols import in_symbols, prose
-from seraph_cvx.theory.report import CLAIMS
+from seraph_cvx.theory.verification import CLAIMS
 
 pytestmark = pytest.mark.once
 

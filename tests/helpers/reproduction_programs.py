@@ -1,8 +1,6 @@
-"""The programs of examples/reproduction, invented results, and solvers that fail."""
+"""The programs of examples/reproduction, and invented results."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import bench
 import defaults
@@ -45,15 +43,3 @@ def invented_table(task="iris", n=12, seed=0, **means):
         for method in METHODS
         for s in range(n)
     ]
-
-
-def without_metric(solve):
-    """The same solver or alternation, whose answer is lost."""
-
-    def lost(*arguments, **settings):
-        answer, message = solve(*arguments, **settings), "planted trouble"
-        if hasattr(answer, "m_step"):
-            return replace(answer, m_step=replace(answer.m_step, found=None), message=message)
-        return replace(answer, found=None, message=message)
-
-    return lost

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from seraph_cvx import PairSet
 from seraph_cvx.cli import app
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.theory import report
+from seraph_cvx.theory import verification as report
 from seraph_cvx.theory.claim_data import ClaimData
 
 

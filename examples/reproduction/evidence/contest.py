@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import rivals
 from joblib import delayed
 from scipy.spatial.distance import pdist
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -21,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from seraph_cvx import SERAPH, SERAPHCV, baselines, datasets
+from seraph_cvx import SERAPH, SERAPHCV, datasets
 from seraph_cvx.estimators.half_labeled import LabeledOnly
 from seraph_cvx.estimators.mahalanobis import MahalanobisTransformer
 from seraph_cvx.numerics.arrays import one_blas_thread
@@ -165,7 +166,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "seraph-hyper": Contestant("SERAPH hyper", partial(SERAPH, setting="hyper")),
     "seraph-cv": Contestant("SERAPHCV", SERAPHCV),
     **{
-        name.lower(): Contestant(name, partial(getattr(baselines, name), **CHOICES.get(name, {})))
+        name.lower(): Contestant(name, partial(getattr(rivals, name), **CHOICES.get(name, {})))
         for name in ("Euclidean", "ITML", "NCA", "MFDA", "LMNN", "GDM", "LDM")
     },
     "logistic": Contestant("logistic regression", lambda: LabeledOnly(_logistic()), False),
@@ -293,7 +294,6 @@ def bench_defaults(
     *,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    forget: Sequence[str] = (),
     n_jobs: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
@@ -301,7 +301,7 @@ def bench_defaults(
     """Run methods on draws of data sets with 2, 3, 5 and 10 labels per class.
 
     Methods and sets by name, or your own: estimators by functions that make them, points and
-    classes. Each run is appended to `out`; `resume` repeats none but those of methods to `forget`.
+    classes. Each run is appended to `out`; `resume` repeats none.
     """
     for number in labels:
         check_number(number, "labels", 1.0)
@@ -316,8 +316,6 @@ def bench_defaults(
                 )
             if name not in journal.conditions:
                 journal.add("set", {"set": name, "digest": data.digest})
-        for name in forget:
-            journal.add("forget", {"method": name})
         draw_once = lru_cache(maxsize=1)(draw_points)  # of one draw for all its methods
 
         def call(key):

@@ -2,15 +2,11 @@
 
 One run of the tests, with this file as a plugin of pytest, records the problems in a cache folder;
 a problem is then certified from its pickle, in a process of its own, so that one run can be
-resumed, and one problem looked at:
-
-    python -m evidence.cvxpy_suite list --reason "no lower bound"
-    python -m evidence.cvxpy_suite certify 17
+resumed, and one problem looked at: `certify_recorded(17, str(CACHE))`.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import io
@@ -392,43 +388,3 @@ def bench_suite_by_reason(report: Report, time_limit: float) -> MeasuredRows:
                 examples[words].append(name)
     for words, count in counts.most_common():
         yield {"reason": words, "problems": count, "tests": ", ".join(examples[words][:4])}
-
-
-def main() -> None:
-    """Record, list or certify single problems, for those who work on the certifier."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("record", "list", "certify", "run"))
-    parser.add_argument("numbers", nargs="*", type=int)
-    parser.add_argument("--reason", default="", help="part of the verdict")
-    parser.add_argument("--cones", default="", help="part of the cones")
-    parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--journal", type=Path, default=current_journal())
-    given = parser.parse_args()
-    if given.what == "record":
-        record_suite()
-        return
-    entries = load_index()["problems"]
-    numbers = given.numbers or [i for i, e in enumerate(entries) if given.cones in e["cones"]]
-    if given.what == "certify":
-        for number in numbers:
-            print(number, entries[number])
-            print(json.dumps(certify_recorded(number, str(CACHE)), indent=1))
-        return
-    if given.what == "list":
-        results = dict(json.loads(line) for line in given.journal.read_text().splitlines())
-        numbers = [number for number in numbers if number in results]
-    counts: Counter[str] = Counter()
-    for number, result in certify_all(numbers, given.time_limit, CACHE, given.journal):
-        words = verdict(entries[number], result)
-        counts[words] += 1
-        if given.reason in words:
-            entry = entries[number]
-            print(number, words, entry["cones"], entry["n"], entry["test"], sep=" | ", flush=True)
-    for words, count in counts.most_common():
-        print(f"{count:6d}  {words}")
-
-
-if __name__ == "__main__":
-    from evidence import cvxpy_suite  # by the name under which other processes find it
-
-    cvxpy_suite.main()

@@ -7,25 +7,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import typer
 
 from seraph_cvx.cli.compare import progress_bar
-from seraph_cvx.cli.files import files_by_name
 from seraph_cvx.cli.report import alert, say
-from seraph_cvx.cli.tables import Reading, read_rows, read_table
 from seraph_cvx.processes.whole_file import write_whole
 
 from .runs import FAILED, Callback
-from .tasks import UNKNOWN
 
 NAMES: Any = typer.Option(None, help="Names with commas between; all by default.")
 DATA_DIR: Any = typer.Option(
     None, metavar="DIR", help="The folder of the data that are not embedded."
 )
 RESUME: Any = typer.Option(False, "--resume", help="Continue from the runs recorded in DIR.")
-
-ENDINGS = (".csv", ".tsv", ".txt")
-"""Of a user's own tables."""
 
 
 def program() -> typer.Typer:
@@ -102,14 +98,15 @@ def read_labeled_tables(folder: Path, label_column: str | None = None) -> dict[s
 
     The label column is the last one unless it is named; rows without a label are left out.
     """
+    paths = sorted(folder.glob("*.csv"))
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no file that ends in .csv.")
     labeled: dict[str, Any] = {}
-    for name, path in files_by_name(folder, "tables", ENDINGS).items():
-        table = read_table(path, _last_column(path) if label_column is None else label_column)
-        known = table.y != UNKNOWN
-        labeled[name] = table.X[known], table.y[known]
+    for path in paths:
+        table = pd.read_csv(path)
+        name = table.columns[-1] if label_column is None else label_column
+        if name not in table:
+            raise ValueError(f"{path} has no column {name!r}.")
+        known = table.dropna(subset=[name])
+        labeled[path.stem] = known.drop(columns=name).to_numpy(np.float64), known[name].to_numpy()
     return labeled
-
-
-def _last_column(path):
-    _, header = next(read_rows(path, Reading()))
-    return header[-1]

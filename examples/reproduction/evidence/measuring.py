@@ -40,25 +40,19 @@ class Report:
         self.tell, self._show = tell, show
         self._title, self._is_complete = "", False
         self._rows: list[Row] = []
-        self._draft: list[Row] = []
         self._notes: list[str] = []
 
     def start(self, title: str) -> None:
         """Begin the table."""
         self._title = title
 
-    def draft(self, row: Row) -> None:
-        """Keep what is known of the next row, in case the measurement is interrupted."""
-        self._draft = [row]
-
     def note(self, text: str) -> None:
         """Write something below the table."""
         self._notes.append(text)
 
     def add(self, row: Row) -> None:
-        """Keep a row instead of its draft, and show it."""
+        """Keep a row and show it."""
         self._rows.append(row)
-        self._draft = []
         self._show(row)
 
     def measure(self, measurement: Callable[..., MeasuredRows], *given: Any, **options: Any):
@@ -73,7 +67,7 @@ class Report:
         if self._is_complete:
             return ResultTable(self._title, self._rows, self._notes)
         stopped = f"Incomplete: stopped after {len(self._rows)} of its rows."
-        return ResultTable(self._title, [*self._rows, *self._draft], [stopped])
+        return ResultTable(self._title, self._rows, [stopped])
 
 
 def timed(run: Callable[..., Any], *arguments: Any, repeats: int = 1, **settings: Any):

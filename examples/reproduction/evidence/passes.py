@@ -1,11 +1,9 @@
-"""Passes over the pairs: their cost against n and m, on this machine, a GPU or a cluster."""
+"""Passes over the pairs and whole fits, on this machine, a GPU or a cluster, or of some pairs."""
 
 from __future__ import annotations
 
 import cProfile
 import pstats
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -18,10 +16,9 @@ from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.model.pair_program import FactorPoint, PairProgram
 from seraph_cvx.model.programs import descent_program
-from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import MissingExtra
 from seraph_cvx.processes.dask_cluster import dask_cluster
-from seraph_cvx.processes.isolation import peak_bytes, resident_bytes, run_isolated
+from seraph_cvx.processes.isolation import peak_bytes
 
 from .measuring import MeasuredRows, Report, gaussian_classes, quiet, timed
 
@@ -29,80 +26,6 @@ SIZES = (1_000, 3_000, 10_000)
 
 TOLERANCE = 1e-4
 """Of the last relative fall of J, and of the last M-step's relative gap."""
-
-# One pass
-
-
-def bench_kernel(report: Report, n: int = 3_000, m: int = 64) -> MeasuredRows:
-    """Time value and gradient in one pass against the two n x n x m matrix products alone."""
-    report.start(f"Value + gradient against bare products (n = {n}, m = {m})")
-    X, y = gaussian_classes(n, m)
-    F = np.random.default_rng(1).normal(size=(m, m)) / m
-    A = F @ F.T
-    XA, square = X @ A, np.empty((n, n))
-
-    def products():
-        np.matmul(XA, X.T, out=square)
-        square @ X
-
-    for threads in (1, 2):
-        report.tell(f"value and gradient at n = {n}, m = {m}, {threads} threads")
-        program = MStepObjective(PairSet.from_labels(X, y), n_jobs=threads).program
-        bare = own = np.inf
-        with one_blas_thread() if threads == 1 else nullcontext():
-            for _ in range(4):  # in turns, so that other load affects both alike
-                time.sleep(0.3)
-                bare = min(bare, timed(products, repeats=5)[1])
-                time.sleep(0.3)
-                with one_blas_thread():  # as every solver does
-                    own = min(own, timed(program.value_and_gradient, A, repeats=5)[1])
-        row = {"threads": threads, "products (s)": bare, "own (s)": own}
-        yield row | {"own / products": own / bare}
-
-
-def bench_scaling(
-    report: Report, sizes: Sequence[int] = (2_000, 5_000, 10_000, 20_000), m: int = 16
-) -> MeasuredRows:
-    """Measure time and peak memory of three passes against n, and fit the exponent."""
-    return _passes_against("n", [(n, m) for n in sizes], report)
-
-
-def bench_dimension(
-    report: Report, dimensions: Sequence[int] = (8, 16, 32, 64, 128), n: int = 3_000
-) -> MeasuredRows:
-    """Measure time and peak memory of three passes against m, and fit the exponent."""
-    return _passes_against("m", [(n, m) for m in dimensions], report)
-
-
-def _passes_against(size, shapes, report):
-    report.start("Passes of value + gradient")
-    times = []
-    for n, m in shapes:
-        report.tell(f"three passes at n = {n}, m = {m}")
-        outcome = run_isolated(three_passes, n, m, time_limit=600.0)
-        if outcome.status != "done":
-            raise RuntimeError(
-                f"three passes at n = {n}, m = {m}: {outcome.status}. {outcome.detail}"
-            )
-        seconds, extra = outcome.result
-        times.append(seconds)
-        yield {"n": n, "m": m, "seconds a pass": seconds, "extra MiB": extra / 2**20}
-    sizes = [shape["nm".index(size)] for shape in shapes]
-    report.note(f"Fitted exponent in {size}: {_slope(sizes, times):.2f}.")
-
-
-def _slope(x, y):
-    """The exponent of a power law, by least squares of the logarithms."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def three_passes(n: int, m: int) -> tuple[float, int]:
-    """Measure the seconds per pass, and the bytes of memory that the passes add."""
-    X, y = gaussian_classes(n, m)
-    before = resident_bytes()
-    program = MStepObjective(PairSet.from_labels(X, y), n_jobs=2).program
-    _, seconds = timed(program.value_and_gradient, np.eye(m) / m, repeats=3)
-    return seconds, peak_bytes() - before
 
 
 def bench_face(
@@ -202,14 +125,17 @@ def bench_sizes(
             yield _size_row(report, backend, n, m, unlabeled_pairs)
 
 
+def _slope(x, y):
+    """The exponent of a power law, by least squares of the logarithms."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
 def _size_row(report, backend, n, m, unlabeled_pairs):
     X, y = _points_on(backend, n, m, ("cpu", "cuda", "dask"))
     clock = time.perf_counter()
 
     def follow(iteration, metric):
         report.tell(f"n = {n}: iteration {iteration.number}, J = {iteration.descent_value:.8g}")
-        seconds = time.perf_counter() - clock
-        report.draft({"n": n, "seconds": seconds, "iterations": iteration.number})
 
     pairs = PairSet.from_labels(X, y)
     if unlabeled_pairs is not None:
@@ -290,49 +216,3 @@ def bench_subsample(
         row |= {f"k = {k}": gap for k, gap in zip(draws, means, strict=True)}
         yield row | {"exponent of k": _slope(draws, means)}
     report.note("1/sqrt(k) is the exponent -0.5.")
-
-
-# Starts
-
-STARTS = {
-    "import numpy": "import numpy",
-    "import seraph_cvx": "import seraph_cvx",
-    "seraph-cvx --help": """
-import sys
-from seraph_cvx.__main__ import main
-sys.argv = ["seraph-cvx", "--help"]
-try:
-    main()
-except SystemExit:
-    pass
-""",
-    "seraph-cvx explore, the first view": """
-import seraph_cvx.cli
-from seraph_cvx.explorer import server
-server.Pages().answer("/events", {})
-""",
-}
-"""The code that each process runs, the unit of the others first."""
-
-TELL = "\nimport sys, time\nsys.stderr.write(str(time.process_time()))"
-"""The last line of each process: it reports its processor time, including its start."""
-
-
-def bench_startup(report: Report, rounds: int = 10) -> MeasuredRows:
-    """Measure each start's least processor time, in turns, so that other load affects all alike."""
-    report.start("Processor time of fresh processes")
-    best = dict.fromkeys(STARTS, np.inf)
-    for number in range(1, rounds + 1):
-        report.tell(f"round {number} of {rounds}")
-        for name, code in STARTS.items():
-            best[name] = min(best[name], processor_seconds(code))
-    for name, seconds in best.items():
-        ratio = seconds / best["import numpy"]
-        yield {"process": name, "processor (s)": seconds, "imports of NumPy": ratio}
-
-
-def processor_seconds(code: str) -> float:
-    """Measure the user and system time that a fresh process takes to run `code`."""
-    command = [sys.executable, "-c", code + TELL]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stderr)

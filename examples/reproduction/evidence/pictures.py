@@ -51,9 +51,6 @@ OWN = "Your own"
 LEGEND_DECADES = 1.6
 """Decades above the times, where the legend of each panel is."""
 
-ROW = 0.3
-"""Inches between two names at the ranks."""
-
 
 def plot_sparsity(figure: int, sampling: Sampling, panels: Sequence[LearnedPanel]) -> Figure:
     """Draw Figure 1 or 2: left the points as a metric sees them, right how it classifies them.
@@ -172,32 +169,19 @@ def _draw_family(ax, times, methods):
 
 
 def plot_critical_difference(ranks: MeanRanks, titles: Mapping[str, str]) -> Figure:
-    """Draw mean ranks as Demsar (2006) does: the best on the left, bars join equals."""
-    k, groups = len(ranks.names), ranks.groups
-    left = (k + 1) // 2
-    picture = new_figure(9.0, 1.5 + ROW * (left + 0.5 * len(groups)))
+    """Draw mean ranks, the best on top; bars on the right join methods that do not differ."""
+    k = len(ranks.names)
+    picture = new_figure(9.0, 1.2 + 0.3 * k)
     ax = picture.subplots()
-    first_row = 0.8 + 0.5 * len(groups)
-    of_names = dict(zip(ranks.names, ranks.ranks, strict=True))
-    for j, (name, rank) in enumerate(of_names.items()):
-        # the better half is on the left, the best on top; the others on the right
-        row, edge, side = (j, 1 - 0.02 * k, "right") if j < left else (k - 1 - j, 1.02 * k, "left")
-        y = first_row + row
-        ax.plot([rank, rank, edge], [0.0, y, y], color="black", linewidth=0.8)
-        text = f" {legible(titles.get(name, name), 30)}  {rank:.1f} "
-        ax.text(edge, y, text, fontsize=TEXT_SIZE, ha=side, va="center")
-    for level, group in enumerate(groups):
-        ends = of_names[group[0]] - 0.05, of_names[group[-1]] + 0.05
-        ax.hlines(0.6 + 0.5 * level, *ends, color=PALETTE[0], linewidth=4)
-    ax.plot([1.0, min(k, 1.0 + ranks.critical_difference)], [-0.8, -0.8], "k|-", linewidth=1.5)
-    words = f"critical difference {ranks.critical_difference:.2f}"
-    ax.text(1.0, -1.05, words, fontsize=TEXT_SIZE, ha="left", va="bottom")
-    margin = 0.34 * (k - 1.0)
-    ax.set(xlim=(1.0 - margin, k + margin), ylim=(first_row + left - 0.4, -1.8))
-    ax.spines[["left", "right", "bottom"]].set_visible(False)
-    ax.spines["top"].set_bounds(1.0, k)
-    ax.spines["top"].set_position(("data", 0.0))
-    ax.xaxis.tick_top()
-    ax.set(xticks=np.arange(1, k + 1), yticks=[])
-    ax.set_xlabel(f"mean rank over {ranks.n_sets} data sets", fontsize=TEXT_SIZE)
+    ax.plot(ranks.ranks, range(k), "o", color="black")
+    for level, group in enumerate(ranks.groups):
+        ends = ranks.names.index(group[0]) - 0.2, ranks.names.index(group[-1]) + 0.2
+        ax.vlines(k + 0.5 + 0.3 * level, *ends, color=PALETTE[0], linewidth=4)
+    names = [legible(titles.get(name, name), 30) for name in ranks.names]
+    labels = [f"{name}  {rank:.1f}" for name, rank in zip(names, ranks.ranks, strict=True)]
+    ax.set_yticks(range(k), labels, fontsize=TEXT_SIZE)
+    ax.invert_yaxis()
+    ax.grid(axis="x", alpha=0.3)
+    words = f"mean rank over {ranks.n_sets} data sets; critical difference"
+    ax.set_xlabel(f"{words} {ranks.critical_difference:.2f}", fontsize=TEXT_SIZE)
     return picture

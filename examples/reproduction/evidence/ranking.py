@@ -223,16 +223,6 @@ def sets_table(results: Results) -> ResultTable:
     return ResultTable("Each set, against Euclidean", [*rows.values(), last], [note])
 
 
-def default_table(results: Results) -> ResultTable:
-    """The default minus the Euclidean distance, a row per set, a column per number of labels."""
-    cells = dict(list(results.differences(DEFAULT, EUCLIDEAN).groupby(level=CELL)))
-    rows = [
-        {"set": name} | {f"{n} labels": _difference(cells.get((name, n))) for n in results.labels}
-        for name in results.sets
-    ]
-    return ResultTable("SERAPH against the Euclidean distance, by labels a class", rows)
-
-
 KINDS = {"1-NN": "error", "3-NN": "error_3nn", "pair AUC": "pair_auc"}
 """The measures that are tabulated, by their titles."""
 
@@ -341,8 +331,6 @@ def defaults_page(rows: Rows, picture: str = "") -> str:
     tables = [duels_table(results, reference) for reference in (EUCLIDEAN, DEFAULT)]
     if EUCLIDEAN in results.methods and len(results.methods) > 1:
         tables.append(sets_table(results))
-    if {EUCLIDEAN, DEFAULT} <= set(results.methods):
-        tables.append(default_table(results))
     tables += [measures_table(rows), failures_table(rows)]
     parts += [table.to_markdown() for table in tables if table.rows]
     return "\n\n".join(parts) + "\n"

@@ -85,12 +85,10 @@ class RunJournal(Journal):
         super().__init__(path, resume)
 
     def take(self, kind: str, content: dict[str, Any]) -> None:
-        """Check a line and keep it; `forget` drops the runs of a method."""
+        """Check a line and keep it."""
         if kind == self.kind:
             self._check(content)
             self.finished[tuple(content[name] for name in self.key)] = content
-        elif kind == "forget":
-            self.keep(lambda row: row["method"] != content["method"])
         elif kind == self.header:
             self.conditions |= self.conditions_of(content)
         else:

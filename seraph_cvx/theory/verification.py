@@ -1,4 +1,4 @@
-"""Checks every claim of the paper on one data set; the results as Markdown, JSON and HTML."""
+"""Checks every claim of the paper on one data set; the results as a table, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..display.mathml import to_text
-from ..display.result_table import ResultTable
-from ..display.symbols import in_symbols, space_of
+from ..display.symbols import space_of
 from ..numerics.arrays import one_blas_thread
-from ..pairs.pair_set import PairSet
 from .claim import Claim, ClaimResult, ClaimUndecided, Evidence, judge
-from .claim_data import ClaimData, restrict
+from .claim_data import ClaimData, prepare_pairs
 from .claims import CLAIMS as ALL_CLAIMS
 from .feature_claims import check_feature_convexity, check_feature_functions
 from .m_step_claims import (
@@ -114,22 +112,6 @@ class PaperReport:
                 return result
         raise KeyError(f"claim {number} was not checked")
 
-    def to_markdown(self) -> str:
-        """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
-        title = f"The claims of the paper on {self.description}"
-        columns = ["claim", "name", "verdict", "fails by", "residual", "tolerance"]
-        columns.append("decisive check")
-        rows = [
-            {
-                key: in_symbols(row[key]) if isinstance(row[key], str) else row[key]
-                for key in columns
-            }
-            for row in self.rows
-        ]
-        notes = [f"Skipped, because slow: {c.number}. {in_symbols(c.name)}." for c in self.skipped]
-        contradicted = [_contradiction(r) for r in self.results if r.claim.correction]
-        return "\n\n".join([ResultTable(title, rows, notes).to_markdown(), *contradicted])
-
     def to_json(self) -> str:
         """Write everything as JSON, numbers in full precision, NaN and infinity as strings."""
         claims = [
@@ -148,8 +130,6 @@ class PaperReport:
                         ("corrected", result.corrected),
                     )
                 },
-                "numbers": dict(result.numbers),
-                "charts": [asdict(chart) for chart in result.charts],
                 "seconds": result.seconds,
                 "message": result.message,
             }
@@ -166,25 +146,10 @@ class PaperReport:
         return _to_json(content)
 
     def to_html(self) -> str:
-        """Write a page with formulas, figures and verdicts, which needs no network."""
+        """Write a page with formulas and verdicts, which needs no network."""
         from .page import to_html
 
         return to_html(self.name, self.description, self.results, self.skipped)
-
-
-def _contradiction(result: ClaimResult) -> str:
-    """Say in Markdown how a claim fails as printed, and what holds instead."""
-    claim, violation, code = result.claim, result.violation, result.claim.recomputation
-    text = f"**{claim.number}. {claim.name}** ({claim.place}): {result.verdict.value}."
-    if violation is not None:
-        text += f"\n\nAs printed it fails: {violation.name}, {violation.residual:.4g}."
-    text += f"\n\nWhat holds: {claim.correction}"
-    if claim.consequence:
-        text += f"\n\nWhat this changes for you: {claim.consequence}"
-    text = in_symbols(text)
-    if code is not None:
-        text += f"\n\n```python\n{code.code}```\n\nprints\n\n```\n{code.prints}```"
-    return text
 
 
 def _to_json(content: dict[str, Any]) -> str:
@@ -299,48 +264,6 @@ def check_claim(number: int, data: ClaimData) -> ClaimResult:
         claim,
         judge(evidence.printed),
         judge(evidence.corrected),
-        evidence.numbers,
-        evidence.charts,
         time.perf_counter() - clock,
         message,
     )
-
-
-def prepare_pairs(
-    X: ArrayLike, y: ArrayLike, standardize: bool, max_points: int, seed: int
-) -> PairSet:
-    """Make the pairs that the claims are checked on: similar, dissimilar and unlabeled ones."""
-    pairs = PairSet.from_labels(X, y)
-    if len(pairs.similar) and len(pairs.dissimilar):
-        pairs = _thin(pairs, max_points, np.random.default_rng(seed))
-    for kind in ("similar", "dissimilar"):
-        if not len(getattr(pairs, kind)):
-            raise ValueError(
-                f"No pair is {kind}: the claims need labels of at least two classes, and two "
-                "points of one of them."
-            )
-    if not pairs.n_unlabeled:
-        raise ValueError("No pair is unlabeled: add points of unknown class (label -1).")
-    points = pairs.points
-    if standardize:
-        varies = np.ptp(points, axis=0) > 0.0
-        points = (points - points.mean(axis=0)) / np.where(varies, points.std(axis=0), 1.0)
-    if not np.any(np.ptp(points, axis=0) > 0.0):
-        raise ValueError("All points are the same: there is nothing to measure.")
-    return PairSet.from_constraints(points, pairs.similar, pairs.dissimilar)
-
-
-def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
-    """Keep at most `max_points` points, and only ten labels if most points are labeled."""
-    n, labeled = pairs.n_points, np.unique(pairs.labeled)
-    if n <= max_points and pairs.n_unlabeled:
-        return pairs
-    if len(labeled) == n or 2 * len(labeled) > max_points:
-        one, other = rng.choice(pairs.similar)
-        apart = rng.choice(pairs.dissimilar[np.any(pairs.dissimilar == one, axis=1)])
-        needed = np.unique([one, other, *apart])  # three points, with a pair of each kind
-        more = rng.permutation(np.setdiff1d(labeled, needed))
-        labeled = np.append(needed, more)[: min(10, max(3, n // 2))]
-    others = rng.permutation(np.setdiff1d(np.arange(n), labeled))
-    kept = np.append(labeled, others)[: max(max_points, len(labeled) + 1)]
-    return restrict(pairs, kept, len(labeled))
