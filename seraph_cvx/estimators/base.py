@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..engine.distances import Factor, as_factor
 from ..engine.limit import OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Iteration, run_alternation
-from ..m_step.solve import MStepSolver, warn_of_new_meaning
+from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import to_host
@@ -86,11 +86,6 @@ class FitParameters:
     formulation: str = "primal"
     polish: bool = False
 
-    def _warn_of_solver(self, stacklevel: int) -> None:
-        """Warn where the name of the solver, if one is used, has a new meaning."""
-        if self.algorithm != "direct":
-            warn_of_new_meaning(self.solver, stacklevel=stacklevel + 1)
-
     def _manifold_term(self, points: FloatArray) -> FloatArray | None:
         nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
         if nu == 0.0:
@@ -139,7 +134,6 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
-        self._warn_of_solver(stacklevel=2)
         confidences = similar_confidence, dissimilar_confidence
         return self._fit_pairs(X, y, similar, dissimilar, *confidences, stacklevel=2)
 

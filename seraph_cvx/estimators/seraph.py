@@ -238,7 +238,7 @@ class SERAPH(BaseSERAPH):
         if points is None or labels is None:
             raise ValueError(
                 "This SERAPH has no labeled points to classify by: it was fitted to constraints, "
-                "or saved by an earlier version. Fit it to class labels."
+                "not to class labels, by which alone it can predict."
             )
         if not np.any(self.components_):
             raise ValueError("The learned metric is zero: no labeled point is nearer than others.")

@@ -167,7 +167,6 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
                 "SERAPHCV requires y to be passed, but the target y is None: give the class of "
                 "each point, -1 where it is not known."
             )
-        self._warn_of_solver(stacklevel=2)
         return self._fit_pairs(X, y, stacklevel=2)
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
 from ..engine.limit import OutOfTime
-from ..m_step.solve import MStepSolver, warn_of_new_meaning
+from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
@@ -213,7 +213,6 @@ def alternate(
     >>> run.status.value, run.metric.round(3)
     ('certified', array([[0.897]]))
     """
-    warn_of_new_meaning(solver, stacklevel=2)
     objective = MStepObjective(
         pairs,
         previous_metric=None if start is None else check_metric(start, pairs.n_features, "start"),

@@ -26,10 +26,6 @@ FORMAT = "seraph-cvx checkpoint 2"
 NO_PART_OF_THE_RESULT = ("deadline", "watch", "memory_limit")
 """Fields of the solver that a resumed run may have otherwise: it ends at the same metric."""
 
-RECORDED_AS = {"newton": "fista", "fista": "fista alone"}
-"""What checkpoints call these solvers: "newton" by its name up to version 0.1.0, so that runs of
-that version go on."""
-
 
 class Checkpoint:
     """A file with the progress of one fit, known by its data and parameters."""
@@ -120,8 +116,6 @@ def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[s
     chosen = _attributes(solver)
     for name in NO_PART_OF_THE_RESULT:
         del chosen[name]
-    if isinstance(solver.solver, str):
-        chosen["solver"] = RECORDED_AS.get(solver.solver, solver.solver)
     on_host = [None if array is None else np.asarray(array) for array in arrays]
     everything = [on_host, numbers, blocks, chosen, settings]
     return hashlib.sha256(repr(_described(everything)).encode()).hexdigest()

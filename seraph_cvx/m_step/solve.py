@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -184,21 +183,6 @@ class MStepSolver:
         )
 
 
-def warn_of_new_meaning(solver: Any, stacklevel: int = 1) -> None:
-    """Warn of a name that meant another solver up to version 0.1.0; for one release.
-
-    `stacklevel` 1 blames the line that calls this function, 2 the caller of the function it is in.
-    """
-    if isinstance(solver, str) and solver.lower() == "fista":
-        warnings.warn(
-            'solver="fista" is FISTA alone since this version. What it meant up to version 0.1.0, '
-            "Newton's method with FISTA where that does not close the gap, is now "
-            'solver="newton", the default.',
-            FutureWarning,
-            stacklevel=stacklevel + 1,
-        )
-
-
 def solver_in_full(name: str) -> str:
     """The name of a solver as this package and CVXPY spell it, from any case."""
     return name.lower() if name.lower() in OWN_SOLVERS else name.upper()
@@ -308,7 +292,6 @@ def solve_m_step(
         allow_unattained=allow_unattained,
         warm_start=warm_start,
     )
-    warn_of_new_meaning(solver, stacklevel=2)
     solution = chosen.solve(objective, tol, start)
     solution.warn_unless_certified(tol, stacklevel=2)
     return solution

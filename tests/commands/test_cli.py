@@ -384,8 +384,7 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
     assert_answered_in_words(short, ["raise --time-limit"], 1)
 
 
-@pytest.mark.filterwarnings("default::FutureWarning")
-def test_newton_is_a_solver_like_others_and_who_asks_for_fista_is_told_of_newton(table):
+def test_newton_is_a_solver_like_others(table):
     default, newton = (run(f"{FIT} --force {more}") for more in ("", "--solver newton"))
     assert default.exit_code == newton.exit_code == 0, newton.output
     assert default.stderr == newton.stderr
@@ -394,8 +393,6 @@ def test_newton_is_a_solver_like_others_and_who_asks_for_fista_is_told_of_newton
     fista = run(f"{FIT} --force --solver fista --tol 1e-3 --m-step-tol 1e-4")
     assert fista.exit_code == 0, fista.output
     assert "soft labels, then a convex M-step" in words(fista.stdout)
-    assert words(fista.stderr).count("FutureWarning: --solver fista is FISTA alone") == 1
-    assert "is now --solver newton, the default." in words(fista.stderr)
     assert "newton (the default), fista," in words(run("fit --help").output).replace("│ ", "")
 
 

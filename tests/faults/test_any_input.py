@@ -61,7 +61,6 @@ OWN_WARNINGS = (
     "is called dissimilar, but its two points are equal",
     "The learned metric is zero",
     "all known points are of one class",
-    'solver="fista" is FISTA alone',
     "The scales of the features differ widely",
 )
 """Advice about the input, by the words it is known by."""
