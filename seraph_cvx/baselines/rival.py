@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from scipy.optimize import minimize
 
-from ..estimators.mahalanobis import MahalanobisTransformer
+from ..estimators.mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..numerics.checks import FloatArray, check_number, check_points, counted
 from ..numerics.psd_cone import project, symmetrize
 from ..pairs.pair_set import PairSet
@@ -110,7 +111,14 @@ class Rival(MahalanobisTransformer, ABC):
         """
         if self._refusal and not (similar is None and dissimilar is None):
             raise ValueError(self._refusal)
-        return self._fit_pairs(X, y, similar, dissimilar, stacklevel=2)
+        with all_or_nothing(self):
+            pairs = self._make_pairs(X, y, similar, dissimilar)
+            for doubt in self._doubts_about_data(pairs, y, follows_units=False):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._learn(pairs, y)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
+        return self
 
     @abstractmethod
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:

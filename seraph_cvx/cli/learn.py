@@ -431,7 +431,7 @@ def scale_points(
 
 def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
     """Say how long a fit will take, if that is long, and what is faster."""
-    from ..estimators.forecast import forecast
+    from ..estimators.watching import forecast
 
     only_labeled = seraph.unlabeled_weight == 0.0
     if time_needed := forecast(pairs, only_labeled, seraph.unlabeled_pairs):

@@ -24,6 +24,7 @@ from seraph_cvx.cli import learn
 from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
+from seraph_cvx.estimators.reference import mix_with_reference
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.plots import RegionsDisplay
@@ -82,7 +83,7 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder, monkeyp
         "mixed in after the fit, so the certificate is not about the mixture",
     ]
     (picture,) = drawn
-    known, learned = sampling.labeled, RECOMMENDED.mix_with_reference(own, first)
+    known, learned = sampling.labeled, mix_with_reference(RECOMMENDED, own, first)
     metrics = {"Euclidean distance": np.eye(4), "learned metric": learned}
     for (name, A), shown in zip(metrics.items(), picture.errors, strict=True):
         L = np.linalg.cholesky(A)

@@ -26,7 +26,7 @@ from seraph_cvx.cli import files, tables
 from seraph_cvx.cli.report import say
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.estimators import forecast
+from seraph_cvx.estimators import watching
 from seraph_cvx.race.race_table import Race
 from seraph_cvx.theory import report as claims
 
@@ -316,7 +316,7 @@ def test_reading_takes_the_memory_of_the_numbers_alone(folder):
 
 
 def test_long_work_is_announced_before_it_begins(table, monkeypatch):
-    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(watching, "LONG", 0.0)
     for options, cure in (
         ("", "a table of the labeled rows and 1,000"),
         ("--unlabeled-weight 0", "fewer"),
@@ -327,7 +327,7 @@ def test_long_work_is_announced_before_it_begins(table, monkeypatch):
         assert result.output.index("take about") < result.output.index("EM:")
     sampled = run(f"{FIT} --force --unlabeled-pairs 3 --n-jobs 2")
     assert "Written: the model" in words(sampled.stdout)
-    assert [forecast.duration(s) for s in (90.0, 1200.0, 4e4, 1e7)] == [
+    assert [watching.duration(s) for s in (90.0, 1200.0, 4e4, 1e7)] == [
         *("90 seconds", "20 minutes", "11 hours", "116 days"),
     ]
 

@@ -18,7 +18,7 @@ from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.display.progress_line import ProgressLine
-from seraph_cvx.estimators import forecast, watching
+from seraph_cvx.estimators import watching
 from seraph_cvx.penalties import Sparse
 from seraph_cvx.solvers.newton import FactorSearch
 
@@ -175,7 +175,7 @@ def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(wa
 def test_a_long_fit_is_announced_with_what_would_shorten_it(capsys, monkeypatch):
     SERAPH(verbose=1).fit(X, Y)
     assert "trial" not in capsys.readouterr().err
-    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(watching, "LONG", 0.0)
     SERAPH(verbose=1).fit(X, Y)
     first, *_, last = capsys.readouterr().err.splitlines()
     assert re.search(r"about \d+ seconds, by a trial .* 1,000 of the others .*, n_jobs=-1", first)

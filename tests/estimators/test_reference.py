@@ -10,16 +10,15 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify
 from seraph_cvx.baselines.itml import ITML
+from seraph_cvx.estimators.reference import doubt_about_labels, within_metric
 from seraph_cvx.estimators.settings import (
     RECOMMENDED,
     auto_trace_share,
     critical_weight,
-    doubt_about_labels,
     mean_squared_correlation,
     resolve_correlation_weight,
     standardized_columns,
     trace_shape,
-    within_metric,
 )
 from seraph_cvx.paper import posterior
 from seraph_cvx.penalties import Trace
