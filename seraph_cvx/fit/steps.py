@@ -69,21 +69,10 @@ class Step:
         with one_blas_thread():
             return None if self.found is None else np.asarray(self.found)
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether there is no metric."""
-        return self.found is None
-
-    @property
-    def factor(self) -> FloatArray | None:
-        """The L with LL' = metric, where the step has it."""
-        return self.found.L if isinstance(self.found, Factor) else None
-
-    @property
     def rank_and_trace(self) -> tuple[int, float]:
         """The rank and the trace of the metric, by its factor where there is one."""
-        if self.factor is not None:
-            return self.factor.shape[1], float(np.vdot(self.factor, self.factor))
+        if isinstance(self.found, Factor):
+            return self.found.L.shape[1], float(np.vdot(self.found.L, self.found.L))
         metric = np.asarray(self.found)
         return numerical_rank(metric), float(np.trace(metric))
 
@@ -162,19 +151,20 @@ def _accelerated(
         factor, passes, resume = solution.certificate.factor, 0, None
 
 
-def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
-    """Certify the metric of `step` for its M-step as it stands; nothing is solved."""
+def certified_as_it_is(
+    objective: MStepObjective, found: FloatArray | Factor, tol: float
+) -> MStepSolution:
+    """Certify a metric for an M-step as it stands; nothing is solved."""
     clock, certificate = time.perf_counter(), None
     try:
         with one_blas_thread(min(objective.pairs.points.shape)):
-            factor = as_factor(cast(FloatArray | Factor, step.found))
-            certificate = certify_factor(objective, factor.L, tol)
+            certificate = certify_factor(objective, as_factor(found).L, tol)
     except OutOfTime:
         pass
     is_certified = certificate is not None and certificate.relative_gap <= tol
     seconds = time.perf_counter() - clock
     return MStepSolution(
-        found=step.found,
+        found=found,
         value=np.inf if certificate is None else certificate.primal_value,
         certificate=certificate,
         status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
