@@ -179,7 +179,8 @@ class Neighborhood:
         """The points of labeled pairs, which are similar or dissimilar by them."""
         if isinstance(pairs.labels, ClassLabels):
             return cls(pairs.points[pairs.labels.members], pairs.labels.classes)
-        members, (i, j) = pairs.labels.members, pairs.labels.ends.T
+        members = pairs.labels.members
+        i, j = np.searchsorted(members, pairs.labels.listed).T
         kind = np.where(np.arange(len(i)) < pairs.n_similar, 1, -1)
         both = (np.r_[kind, kind], (np.r_[i, j], np.r_[j, i]))
         known = scipy.sparse.csr_array(both, shape=(len(members), len(members)))

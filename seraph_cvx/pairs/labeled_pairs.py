@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
@@ -35,26 +35,20 @@ class LabeledPairs:
     dissimilar: IntArray
     confidence: FloatArray | None = None
     classes: ClassVar[None] = None
+    n_similar: int = field(init=False)
+    n_labeled: int = field(init=False)
 
     def __post_init__(self) -> None:
         for given in (self.similar, self.dissimilar, self.confidence):
             if given is not None:
                 read_only(given)
+        n_similar = len(self.similar)
+        vars(self).update(n_similar=n_similar, n_labeled=n_similar + len(self.dissimilar))
 
     @property
     def unweighted(self) -> LabeledPairs:
         """The same pairs, each with confidence 1."""
         return LabeledPairs(self.similar, self.dissimilar)
-
-    @property
-    def n_similar(self) -> int:
-        """The number of similar pairs."""
-        return len(self.similar)
-
-    @property
-    def n_labeled(self) -> int:
-        """The number of labeled pairs."""
-        return len(self.similar) + len(self.dissimilar)
 
     @cached_property
     def n_independent_similar(self) -> int:
@@ -77,11 +71,6 @@ class LabeledPairs:
     def members(self) -> IntArray:
         """The points that have a labeled pair, in increasing order."""
         return read_only(np.unique(self.listed))
-
-    @cached_property
-    def ends(self) -> IntArray:
-        """The same rows, with the numbers of the points among `members`."""
-        return read_only(np.searchsorted(self.members, self.listed))
 
     @property
     def similar_links(self) -> IntArray:
@@ -132,31 +121,23 @@ class ClassLabels:
     classes: IntArray
     confidence: ClassVar[None] = None
     is_complete: ClassVar[bool] = True
+    n_similar: int = field(init=False)
+    n_labeled: int = field(init=False)
 
     def __post_init__(self) -> None:
-        read_only(self.members)
-        read_only(self.classes)
+        sizes = np.bincount(read_only(self.classes))
+        n, n_similar = len(read_only(self.members)), int(np.sum(sizes * (sizes - 1))) // 2
+        vars(self).update(n_similar=n_similar, n_labeled=n * (n - 1) // 2)
 
     @property
     def unweighted(self) -> ClassLabels:
         """The same pairs: each has confidence 1."""
         return self
 
-    @cached_property
-    def n_similar(self) -> int:
-        """The number of similar pairs."""
-        sizes = np.bincount(self.classes)
-        return int(np.sum(sizes * (sizes - 1))) // 2
-
     @property
     def n_independent_similar(self) -> int:
         """The number of similar pairs that do not follow from others: points less classes."""
         return len(self.classes) - len(np.unique(self.classes))
-
-    @property
-    def n_labeled(self) -> int:
-        """The number of labeled pairs."""
-        return len(self.members) * (len(self.members) - 1) // 2
 
     @cached_property
     def similar(self) -> IntArray:
@@ -172,11 +153,6 @@ class ClassLabels:
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
         return read_only(np.vstack([self.similar, self.dissimilar]))
-
-    @cached_property
-    def ends(self) -> IntArray:
-        """The same rows, with the numbers of the points among `members`."""
-        return read_only(np.vstack([self._pairs(same=True), self._pairs(same=False)]))
 
     @property
     def similar_links(self) -> IntArray:
@@ -209,6 +185,7 @@ class ClassLabels:
         return inside
 
     def _pairs(self, same: bool) -> IntArray:
+        """The pairs of one class, or of two, by the numbers of the points among `members`."""
         is_same = self.classes[:, None] == self.classes
         return np.argwhere(np.triu(is_same if same else ~is_same, 1))
 
