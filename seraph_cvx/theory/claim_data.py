@@ -201,6 +201,17 @@ def distances(V: FloatArray, A: FloatArray) -> FloatArray:
     return np.asarray(np.sum((V @ A) * V, axis=1))
 
 
+def moment(V: FloatArray, weights: FloatArray) -> FloatArray:
+    """The weighted second moment sum_k w_k v_k v_k' of the rows of V."""
+    return np.asarray((V.T * weights) @ V)
+
+
+def state_squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
+    """State the squared distances v_k'Av_k of the rows of V: linear in the distinct entries."""
+    i, j = np.triu_indices(V.shape[1])
+    return (V[:, i] * V[:, j] * np.where(i == j, 1.0, 2.0)) @ A[i, j]
+
+
 def renyi_entropy(d: FloatArray, order: float, eta: float) -> FloatArray:
     """Renyi's entropy H_a(p) = log(sum_y p(y)^a) / (1 - a) of (8); at a = 1 it is Shannon's."""
     powers = [order * paper.log_posterior(d, y, eta) for y in (1.0, -1.0)]

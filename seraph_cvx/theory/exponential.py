@@ -21,59 +21,33 @@ h(w) = (1 + w) log(1 + w) - w log w, so that the Lagrange dual reads
 h is the entropy of the geometric distribution with mean w; for (4) it is the binary entropy.
 A = I is strictly feasible and f >= 0, so the optima agree; lambda > 0 makes f coercive.
 
-**The certificate.** At a PSD A take w_k = -g'(u_k) = 1 / (e^{u_k} - 1), whose matrix is the
-gradient of f. The anchor w = 0 is always feasible. Each term of D grows up to 1 / (e^delta - 1), so
-on the ray from the anchor through w, up to that value, the best point is where the ray leaves the
-feasible set: at tau*w, tau the largest with C - tau * sum_k b_k w_k v_k v_k' PSD.
-
-**Its rounding errors.** The problem is that of the points, a, b, lambda and delta as the doubles
-they are. w need not be accurate, only feasible: D is taken at the doubles that the machine holds
-for min(tau w_k, 1 / (e^delta - 1)). The matrix of tau*w is proven positive definite, its error
-bounded as :mod:`~seraph_cvx.numerics.proven_sums` says, and that of a smaller w is not below it.
-h is a sum of positive terms, log(1 + w) + w log(1 + 1/w), so it is accurate relative to itself;
-what D subtracts is summed apart. f is bounded at LL', L the factor of A: a distance enters by its
-upper bound where it pulls and by its lower bound where g falls with it.
+**The bound.** At a PSD A take w_k = -g'(u_k) = 1 / (e^{u_k} - 1), whose matrix is the gradient of
+f. w = 0 is always feasible, and each term of D grows up to 1 / (e^delta - 1), so on the ray from 0
+through w, up to that value, the best point is where the ray leaves the feasible set: at tau*w, tau
+the largest with C - tau * sum_k b_k w_k v_k v_k' PSD. All this is in floating point;
+`certify_problem(state_exponential(problem))` proves bounds for small data.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import eigh
+from scipy.optimize import minimize
 
-from ..baselines.rival import moment, quadratic_forms, state_squared_distances
-from ..certificate import Certificate
-from ..certificate.certificate import LowerBound
 from ..model.soft_labels import check_soft_labels
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.proven_sums import (
-    moment_along,
-    proven_step,
-    squared_lengths,
-    sum_bounds,
-    unit_basis,
-)
-from ..numerics.psd_cone import check_metric, factor, project, scaled_factor, symmetrize
-from ..numerics.rounding import ENTROPY_ROUNDINGS, LARGEST_SCORE, LOSS_ROUNDINGS, UNIT, down, up
+from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..paper import differences
-from ..solvers.gradient_steps import Iterate, projected_step
-from ..solvers.solution import MStepSolution, Status
+from .claim_data import distances, moment, state_squared_distances
 
 if TYPE_CHECKING:
     import cvxpy as cp
-
-LEAST_WEIGHT = 1e-100
-"""The least weight w at the start of the ray, which would otherwise have no direction."""
-
-NO_WEIGHT = 1e-200
-"""Smaller weights w on the ray count as 0: their reciprocals are near overflow."""
 
 
 def dissimilar_loss(u: FloatArray) -> FloatArray:
@@ -89,7 +63,7 @@ def dissimilar_slope(u: FloatArray) -> FloatArray:
 
 def geometric_entropy(w: FloatArray) -> FloatArray:
     """The entropy h(w) = (1 + w) log(1 + w) - w log w, the least g(u) + w u over u > 0."""
-    return np.asarray(np.log1p(w) + w * np.log1p(1.0 / np.maximum(w, NO_WEIGHT)))
+    return np.asarray(np.log1p(w) + w * np.log1p(1.0 / np.maximum(w, 1e-200)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,7 +122,7 @@ class ExponentialMStep:
     def value(self, A: ArrayLike) -> float:
         """The objective f at a PSD matrix A."""
         metric = check_metric(A, self.pairs.n_features)
-        u = quadratic_forms(metric, self.differences) + self.offset
+        u = distances(self.differences, metric) + self.offset
         losses = float(self.far @ dissimilar_loss(u))
         return float(np.vdot(self.linear_matrix, metric)) + self.constant + losses
 
@@ -176,104 +150,44 @@ def state_exponential(problem: ExponentialMStep) -> cp.Problem:
     return cp.Problem(cp.Minimize(goal + b @ t), [likely])
 
 
-def certify_exponential(problem: ExponentialMStep, A: ArrayLike) -> Certificate:
-    """Certify any PSD matrix: D(w) <= inf f <= f(LL'), with LL' = A to rounding."""
-    metric = check_metric(A, problem.pairs.n_features)
-    return certify_exponential_factor(problem, scaled_factor(metric))
+class ExponentialSolution(NamedTuple):
+    """A metric, f there, and a lower bound on f by the dual; all in floating point."""
+
+    metric: FloatArray
+    value: float
+    dual_value: float
+
+    @property
+    def relative_gap(self) -> float:
+        """The duality gap relative to max(1, |value|)."""
+        return (self.value - self.dual_value) / max(1.0, abs(self.value))
 
 
-def certify_exponential_factor(problem: ExponentialMStep, L: FloatArray) -> Certificate:
-    """Certify the metric A = LL', given its factor L, an (m, rho) array."""
-    try:
-        primal_value = up(_value_from_above(problem, L))
-    except OverflowError:
-        primal_value = math.inf
-    anchor = Fraction(problem.offset) * sum_bounds(problem.near)[0]
-    certificate = Certificate(primal_value, down(anchor), "w = 0", L)
-    w = _feasible_weights(problem, L)
-    if w is not None:
-        on_ray = LowerBound(down(anchor + _dual_gain(problem, w)), "ray through the gradient")
-        certificate = certificate.with_bound_of(on_ray)
-    return certificate.checked()
+def lower_bound(problem: ExponentialMStep, A: ArrayLike) -> float:
+    """Bound the optimum from below at any PSD matrix A, by D on the ray through the gradient."""
+    V, b, delta = problem.differences, problem.far, problem.offset
+    w = np.maximum(dissimilar_slope(distances(V, np.asarray(A)) + delta), 1e-100)
+    matrix = symmetrize(moment(V, b * w))
+    largest = float(eigh(matrix, problem.linear_matrix, eigvals_only=True)[-1])
+    w = np.minimum(w / max(largest, 1e-300), dissimilar_slope(np.array(delta)))
+    return problem.constant + float(b @ (geometric_entropy(w) - delta * w))
 
 
-def _value_from_above(problem: ExponentialMStep, L: FloatArray) -> Fraction:
-    """An upper bound on f(LL'), with every rounding error allowed for."""
-    lower, upper = squared_lengths(L, problem.differences)
-    u = np.minimum((lower + problem.offset) * (1.0 - 4.0 * UNIT), LARGEST_SCORE)
-    with np.errstate(over="ignore"):
-        linear, squares = problem.near * upper, np.square(L).ravel()
-    value = sum_bounds(linear, 1)[1] + Fraction(problem.trace_weight) * sum_bounds(squares, 1)[1]
-    value += Fraction(problem.offset) * sum_bounds(problem.near)[1]
-    return value + sum_bounds(problem.far * dissimilar_loss(u), LOSS_ROUNDINGS)[1]
+def solve_exponential(problem: ExponentialMStep, max_iter: int = 2000) -> ExponentialSolution:
+    """Minimize f over A = TFF'T', T'CT = I, by L-BFGS on F: ||F||^2 + sum_k b_k g(u_k)."""
+    eigenvalues, vectors = np.linalg.eigh(problem.linear_matrix)
+    T = vectors / np.sqrt(eigenvalues)
+    Z, b, m = problem.differences @ T, problem.far, len(T)
 
+    def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
+        F = x.reshape(m, m)
+        u = np.sum(np.square(Z @ F), axis=1) + problem.offset
+        gradient = F - moment(Z, b * dissimilar_slope(u)) @ F
+        return float(np.sum(F * F) + b @ dissimilar_loss(u)), 2.0 * gradient.ravel()
 
-def _feasible_weights(problem: ExponentialMStep, L: FloatArray) -> FloatArray | None:
-    """Find feasible w >= 0, with C - sum_k b_k w_k v_k v_k' proven PSD; or None.
-
-    Each is at most tau times that of LL', rounded, and the matrix is proven PSD at that.
-    """
-    V, C = problem.differences, problem.linear_matrix
-    if not np.all(np.isfinite(C)):
-        return None
-    T = unit_basis(C)
-    M = moment_along(T, V, problem.near, ridge=problem.trace_weight)
-    u = squared_lengths(L, V)[0] + problem.offset
-    with np.errstate(over="ignore", divide="ignore"):
-        start = np.maximum(dissimilar_slope(u), LEAST_WEIGHT)
-        tau = proven_step(*M, *moment_along(T, V, problem.far * start))
-        if tau is None:
-            return None
-        w = np.minimum(tau * start, 1.0 / np.expm1(problem.offset))
-    return np.where(w > NO_WEIGHT, w, 0.0)
-
-
-def _dual_gain(problem: ExponentialMStep, w: FloatArray) -> Fraction:
-    """A lower bound on sum_k b_k (h(w_k) - delta w_k)."""
-    entropies = sum_bounds(problem.far * geometric_entropy(w), ENTROPY_ROUNDINGS)[0]
-    return entropies - Fraction(problem.offset) * sum_bounds(problem.far * w, 1)[1]
-
-
-def solve_exponential(
-    problem: ExponentialMStep, tol: float = 1e-6, max_iter: int = 5000
-) -> MStepSolution:
-    """Minimize f by projected gradient steps, until the certified gap is small.
-
-    With A = T B T', f is <M, B> + sum_k b_k g(z_k'Bz_k + delta) + constant, M = T'CT = I to
-    rounding. Each step tries twice the length of the last one.
-    """
-    clock = time.perf_counter()
-    T = unit_basis(problem.linear_matrix)
-    Z, b, delta = problem.differences @ T, problem.far, problem.offset
-    M = symmetrize(moment(Z, problem.near) + problem.trace_weight * (T.T @ T))
-
-    def value_and_gradient(B: FloatArray) -> tuple[float, FloatArray]:
-        """The gradient alone, by which steps are judged."""
-        w = b * dissimilar_slope(quadratic_forms(B, Z) + delta)
-        return math.nan, M - symmetrize(moment(Z, w))
-
-    B = np.zeros_like(T)
-    current, iteration = Iterate(B, B, *value_and_gradient(B)), 0
-    curvature = 1.0 / (np.expm1(delta) * -np.expm1(-delta))  # g''(delta), the largest on the cone
-    L = curvature * float(np.sum(b * np.sum(Z**2, axis=1) ** 2)) + 1e-300
-    certificate = certify_exponential_factor(problem, B)
-    while certificate.relative_gap > tol and iteration < max_iter:
-        iteration += 1
-        current, L = projected_step(value_and_gradient, project, current, L / 2.0, False)
-        certificate = certify_exponential_factor(problem, T @ factor(current.B).T)
-    is_closed = certificate.relative_gap <= tol
-    solution = MStepSolution(
-        found=certificate.metric,
-        value=certificate.primal_value,
-        certificate=certificate,
-        status=Status.CERTIFIED if is_closed else Status.ITERATION_LIMIT,
-        solver="projected-gradient",
-        solver_status="gap closed" if is_closed else "iteration limit",
-        iterations=iteration,
-        seconds=time.perf_counter() - clock,
-        message=""
-        if is_closed
-        else "Raise max_iter, tol or trace_weight, or standardize the features.",
-    )
-    solution.warn_unless_certified(tol, stacklevel=2)
-    return solution
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-16, "gtol": 1e-12}
+    start = np.eye(m).ravel()
+    found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+    L = T @ found.x.reshape(m, m)
+    metric = symmetrize(L @ L.T)
+    return ExponentialSolution(metric, problem.value(metric), lower_bound(problem, metric))

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from .. import paper
-from ..baselines.rival import state_squared_distances
 from ..display.page import Chart, Curve
 from ..fit.direct import DirectSolution, minimize_directly
 from ..numerics.checks import FloatArray
@@ -25,6 +24,7 @@ from .claim_data import (
     distances,
     relative,
     solve_conic,
+    state_squared_distances,
 )
 
 GAMMA = 0.1

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rivals import ITML
 from sklearn.neighbors import KNeighborsClassifier
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify
-from seraph_cvx.baselines.itml import ITML
 from seraph_cvx.estimators.reference import doubt_about_labels, within_metric
 from seraph_cvx.estimators.settings import (
     RECOMMENDED,

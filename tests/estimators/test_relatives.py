@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, alternate, paper
-from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.mahalanobis import best_threshold
 from seraph_cvx.penalties import manifold_term
@@ -170,11 +169,6 @@ def test_no_pair_is_more_likely_similar_where_the_threshold_calls_none_so():
     model.calibrate_threshold(P, [-1, -1, 1])
     assert np.all(model.predict_pairs(P) == -1)
     assert np.all(model.predict_pair_proba(P) < 0.5)
-
-
-def test_failure_path_pairs_are_not_predicted_without_a_threshold():
-    with pytest.raises(AttributeError, match=r"This GDM has no threshold.*set_threshold first"):
-        GDM().fit(X, Y).predict_pairs(X[[[0, 1], [2, 3]]])
 
 
 # --- PairSERAPH

@@ -34,12 +34,12 @@ from evidence.ranking import (
 )
 from evidence.tasks import vote
 from reproduction_programs import run_defaults
+from rivals import Euclidean
 from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from seraph_cvx import SERAPH, pair_auc
-from seraph_cvx.baselines import Euclidean
 from seraph_cvx.datasets import DATA_VARIABLE
 from seraph_cvx.estimators.half_labeled import LabeledOnly
 

@@ -8,7 +8,6 @@ import pytest
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from seraph_cvx import SERAPH, SERAPHCV, KernelSERAPH, MStepObjective, PairSet, Status, solve_m_step
-from seraph_cvx.baselines import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.data_warnings import (
@@ -132,7 +131,6 @@ def test_a_fit_warns_once_of_scales_that_differ(learner):
     assert re.search(r"'f12' varies 2,\d{3} times as much as 'f7'", str(warning.message))
     assert "StandardScaler" in str(warning.message)
     assert warning.filename == __file__
-    GDM(ridge=0.0).fit(frame, y[::4])  # which does not follow the units
 
 
 def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():

@@ -15,7 +15,6 @@ MODULES = {
     "seraph_cvx": "Estimators, M-steps, certificates, races",
     "seraph_cvx.datasets": "Data sets and random samplings of them",
     "seraph_cvx.penalties": "Penalties and constraints on the metric",
-    "seraph_cvx.baselines": "Other metric learners",
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
     "seraph_cvx.certificate": "Certificates in detail",
     "seraph_cvx.m_step.explain": "Why an M-step is convex",

@@ -24,7 +24,6 @@ from seraph_cvx import (
     plots,
     seraph_path,
 )
-from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.model.programs import SemiSupervisedObjective
 from seraph_cvx.penalties import Diagonal
@@ -446,10 +445,7 @@ def test_estimators_are_drawn_by_their_own_metric_threshold_and_names():
     assert [bar.get_width() for bar in ax.patches] == sorted(weights, reverse=True)
     assert texts_of(ax.get_yticklabels()) == [frame.columns[k] for k in np.argsort(-weights)]
     assert ax.yaxis_inverted()  # the largest is on top
-    euclidean = Euclidean().fit(X, Y)
-    with pytest.raises(ValueError, match="Euclidean has no parameter `threshold`"):
-        MetricDisplay.from_estimator(euclidean, X, Y)
-    assert MetricDisplay.from_estimator(euclidean, X, Y, threshold=3.0).threshold == 3.0
+    assert MetricDisplay.from_estimator(model, X, Y, threshold=3.0).threshold == 3.0
     with pytest.raises(ValueError, match=r"use PosteriorDisplay\.from_estimator"):
         MetricDisplay.from_estimator(KernelSERAPH(), X, Y)
     with pytest.raises(ValueError, match="the feature space of its kernel"):

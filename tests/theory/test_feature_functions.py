@@ -1,7 +1,7 @@
-"""Evidence: which features of the distance keep the M-step convex; the exponential one, certified.
+"""Evidence: which features of the distance keep the M-step convex; the exponential one, solved.
 
 Closed forms, derivatives by differences, both directions of the criterion (property-based), weak
-duality at any PSD point, agreement with Clarabel judged by the certificate alone, failure paths.
+duality at any PSD point, a proof of the optimum, failure paths.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, paper
+from seraph_cvx import MStepObjective, PairSet, certify_problem, paper
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.theory.exponential import (
     ExponentialMStep,
-    certify_exponential,
     dissimilar_loss,
     geometric_entropy,
+    lower_bound,
     solve_exponential,
     state_exponential,
 )
@@ -175,32 +175,17 @@ def test_property_geometric_entropy_is_the_conjugate(w):
         assert float(geometric.entropy()) == pytest.approx(entropy, rel=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
-@pytest.mark.parametrize("seed", range(5))
-def test_solver_agreement_with_clarabel_judged_by_the_certificate(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_is_proved(seed):
     problem = exponential_instance(seed)
-    solution = solve_exponential(problem, tol=1e-8)
-    assert solution.status is Status.CERTIFIED
-    certificate = certify_exponential(problem, solution.metric)
-    assert 0.0 <= certificate.relative_gap <= 1e-8
     statement = state_exponential(problem)
     assert statement.is_dcp(dpp=True)
-    statement.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    assert statement.value == pytest.approx(certificate.primal_value, rel=1e-7, abs=1e-7)
-    assert problem.value(solution.metric) == pytest.approx(certificate.primal_value, rel=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
-def test_statement_can_be_used_again_with_other_labels():
-    """DPP: C, its number and b are all that new soft labels change."""
-    second = exponential_instance(7)
-    statement = state_exponential(exponential_instance(7, soft_labels=None))
-    fresh = state_exponential(second)
-    for name, parameter in statement.param_dict.items():
-        parameter.value = fresh.param_dict[name].value
-    values = [problem.solve(solver="CLARABEL") for problem in (statement, fresh)]
-    assert values[0] == pytest.approx(values[1], rel=1e-6)
-    assert values[1] == pytest.approx(solve_exponential(second).value, rel=1e-5)
+    certificate, solution = certify_problem(statement), solve_exponential(problem)
+    assert certificate.relative_gap <= 1e-6
+    assert solution.relative_gap <= 1e-7
+    assert solution.dual_value <= certificate.upper
+    assert certificate.lower <= solution.value * (1.0 + 1e-12)
+    assert solution.value == pytest.approx(certificate.upper, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -211,78 +196,42 @@ def test_weak_duality_at_any_psd_point(seed):
     V, b, m = problem.differences, problem.far, problem.pairs.n_features
     metrics = [random_psd(rng, m, 10.0 ** rng.uniform(-3.0, 2.0)) for _ in range(25)]
     values = [problem.value(A) for A in [*metrics, np.zeros((m, m))]]
-    duals = [certify_exponential(problem, A).dual_value for A in metrics]
+    duals = [lower_bound(problem, A) for A in metrics]
     L = np.linalg.inv(np.linalg.cholesky(problem.linear_matrix))
     for _ in range(25):
         w = rng.exponential(size=len(b)) * 10.0 ** rng.uniform(-2.0, 1.0)
         matrix = L @ ((V * (b * w)[:, None]).T @ V) @ L.T
         w = w / max(1.0, 1.0000001 * np.linalg.eigvalsh(matrix)[-1])
         duals.append(float(b @ (geometric_entropy(w) - problem.offset * w)) + problem.constant)
-    optimum = solve_exponential(problem, tol=1e-9).value
-    assert max(duals) <= optimum * (1.0 + 1e-12)
-    assert optimum <= min(values) * (1.0 + 1e-12)
+    solution = solve_exponential(problem)
+    assert max(duals) <= solution.value * (1.0 + 1e-12)
+    assert solution.dual_value <= min(values) * (1.0 + 1e-12)
 
 
 def test_closed_form_of_one_dissimilar_pair_on_a_line():
-    """lambda a + g(4a + delta) is least at e^u = 1 + 4 / lambda; the bound is tight to rounding."""
+    """lambda a + g(4a + delta) is least at e^u = 1 + 4 / lambda."""
     problem = ExponentialMStep(PairSet.from_constraints([[0.0], [2.0]], NOTHING, [(0, 1)]))
     best = (np.log(5.0) - 0.1) / 4.0
-    optimum = best - np.log(1.0 - 0.2)
-    certificate = certify_exponential(problem, [[best]])
-    assert certificate.primal_value == pytest.approx(optimum, rel=1e-15)
-    assert optimum * (1.0 - 1e-12) < certificate.dual_value < optimum
-    assert solve_exponential(problem, tol=1e-12).metric == pytest.approx(best, rel=1e-5)
+    solution = solve_exponential(problem)
+    assert solution.metric == pytest.approx(best, rel=1e-5)
+    assert solution.value == pytest.approx(best - np.log(1.0 - 0.2), rel=1e-10)
+    assert lower_bound(problem, [[best]]) == pytest.approx(solution.value, rel=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("name", "seed", "n_points"),
-    [
-        ("iris", 6, 100),
-        pytest.param("wine", 0, 50, marks=pytest.mark.slow),
-        pytest.param("breast_cancer", 0, 50, marks=pytest.mark.slow),
-    ],
-)
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
-def test_real_data_is_certified(name, seed, n_points, unlabeled_weight):
-    """Collinear features, metrics of low rank, steps that would cycle if no one checked them."""
-    sampling = load_sampling(name, n_points=n_points, seed=seed)
-    X = (sampling.X - sampling.X.mean(axis=0)) / sampling.X.std(axis=0)
-    pairs = PairSet.from_labels(X, sampling.y)
-    for trace_weight in (1.0, 1e-2, 1e-6):
-        problem = ExponentialMStep(pairs, None, unlabeled_weight, trace_weight)
-        assert solve_exponential(problem).status is Status.CERTIFIED
+@pytest.mark.parametrize("trace_weight", [1.0, 1e-3])
+def test_real_data_to_a_small_gap(unlabeled_weight, trace_weight):
+    """Collinear features, metrics of low rank, units that differ."""
+    sampling = load_sampling("iris", seed=6)
+    pairs = PairSet.from_labels(sampling.X * [1.0, 10.0, 0.1, 1.0], sampling.y)
+    problem = ExponentialMStep(pairs, None, unlabeled_weight, trace_weight)
+    assert abs(solve_exponential(problem).relative_gap) <= 1e-6
 
 
-def test_zero_metric_is_certified_where_the_trace_weight_is_large():
-    solution = solve_exponential(exponential_instance(1, trace_weight=1e5), tol=1e-12)
-    assert solution.iterations == 0
-    assert not solution.metric.any()
-
-
-def test_pairs_that_are_all_similar_leave_nothing_to_learn():
-    pairs = PairSet.from_constraints([[0.0], [1.0], [2.0]], [(0, 1), (1, 2)], NOTHING)
-    problem = ExponentialMStep(pairs, unlabeled_weight=0.0)
-    assert solve_exponential(problem).value == pytest.approx(0.2)
-    assert state_exponential(problem).solve(solver="CLARABEL") == pytest.approx(0.2, abs=1e-6)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1e3])
-def test_units_of_the_features_do_not_matter(scale):
-    base = exponential_instance(4)
-    units = np.geomspace(1.0, scale, base.pairs.n_features)
-    pairs = PairSet.from_constraints(
-        base.pairs.points * units, base.pairs.similar, base.pairs.dissimilar
-    )
-    problem = ExponentialMStep(pairs, base.soft_labels, 0.5, 1e-3, 0.05)
-    assert solve_exponential(problem, tol=1e-7).status is Status.CERTIFIED
-
-
-def test_failure_limit_is_never_silent():
-    with pytest.warns(NotCertified, match="Raise max_iter"):
-        solution = solve_exponential(exponential_instance(0), tol=1e-10, max_iter=2)
-    assert solution.status is Status.ITERATION_LIMIT
-    assert solution.iterations == 2
-    assert solution.relative_gap > 1e-10
+def test_zero_metric_where_the_trace_weight_is_large():
+    solution = solve_exponential(exponential_instance(1, trace_weight=1e5))
+    assert np.trace(solution.metric) <= 1e-8
+    assert solution.relative_gap <= 1e-6
 
 
 @pytest.mark.parametrize(
@@ -297,31 +246,3 @@ def test_failure_limit_is_never_silent():
 def test_failure_a_wrong_argument_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         ExponentialMStep(random_pairs(0), **arguments)
-
-
-def test_failure_a_trace_weight_that_rounding_swallows():
-    """Scales of 1e-3 and 1e22, along no feature's axis: nothing but w = 0 is proven feasible."""
-    X = [[0.0, 0.0, 0.0], [1e11, 0.3e11, 0.7e11], [1.0, 2.0, 3.0]]
-    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
-    problem = ExponentialMStep(pairs, unlabeled_weight=0.0, trace_weight=1e-3)
-    with pytest.warns(NotCertified, match="trace_weight, or standardize"):
-        solution = solve_exponential(problem, max_iter=20)
-    assert solution.certificate.dual_point == "w = 0"
-    assert solution.certificate.dual_value == pytest.approx(0.1, rel=1e-14)
-    assert solution.certificate.dual_value < solution.value
-
-
-def test_failure_a_metric_that_is_not_psd():
-    problem = exponential_instance(0)
-    with pytest.raises(ValueError, match="not positive semidefinite"):
-        certify_exponential(problem, -np.eye(problem.pairs.n_features))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_larger_instances_are_certified_to_rounding(seed):
-    rng = np.random.default_rng([seed, 99])
-    pairs = random_pairs(seed, n=60, m=int(rng.integers(5, 20)), n_labeled=40)
-    mu, trace_weight, offset = 10.0 ** rng.uniform([-2.0, -2.0, -2.5], [0.0, 1.0, 0.0])
-    problem = ExponentialMStep(pairs, rng.random(pairs.n_unlabeled), mu, trace_weight, offset)
-    assert solve_exponential(problem, tol=1e-9).status is Status.CERTIFIED

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import rivals
 from joblib import delayed
 from scipy.spatial.distance import pdist
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -21,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from seraph_cvx import SERAPH, SERAPHCV, baselines, datasets
+from seraph_cvx import SERAPH, SERAPHCV, datasets
 from seraph_cvx.estimators.half_labeled import LabeledOnly
 from seraph_cvx.estimators.mahalanobis import MahalanobisTransformer
 from seraph_cvx.numerics.arrays import one_blas_thread
@@ -165,7 +166,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "seraph-hyper": Contestant("SERAPH hyper", partial(SERAPH, setting="hyper")),
     "seraph-cv": Contestant("SERAPHCV", SERAPHCV),
     **{
-        name.lower(): Contestant(name, partial(getattr(baselines, name), **CHOICES.get(name, {})))
+        name.lower(): Contestant(name, partial(getattr(rivals, name), **CHOICES.get(name, {})))
         for name in ("Euclidean", "ITML", "NCA", "MFDA", "LMNN", "GDM", "LDM")
     },
     "logistic": Contestant("logistic regression", lambda: LabeledOnly(_logistic()), False),

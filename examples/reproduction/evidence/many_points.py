@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import Euclidean
 from sklearn.datasets import make_classification
 
 from seraph_cvx import SERAPH, datasets
-from seraph_cvx.baselines import Euclidean
 
 from .fit_passes import five_classes
 from .measuring import MeasuredRows, Report, quiet

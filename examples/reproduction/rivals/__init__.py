@@ -1,4 +1,7 @@
-"""The paper's rivals, each from its own publication."""
+"""The paper's rivals, each from its own publication; Section 5 and the defaults are run with them.
+
+With the folder `examples/reproduction` on the path: ``from rivals import GDM``.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,213 @@
+"""Evidence: the rivals of Section 5 keep what their publications promise.
+
+The optima of the convex ones are proved by `certify_problem`; closed forms; a bound that holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import rivals
+from instances import random_pairs
+from rivals import GDM, ITML, LDM, LMNN, MFDA, NCA, Euclidean, gdm, itml, lmnn
+from rivals.ldm import Neighborhoods
+from rivals.mfda import reconstruction_weights
+from rivals.rival import principal_directions
+from scipy.spatial.distance import pdist, squareform
+from sklearn.exceptions import ConvergenceWarning
+
+from seraph_cvx import PairSet, certify_problem
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.paper import differences, squared_distances
+
+POINTS, LABELS = np.random.default_rng(0).normal(size=(24, 3)), np.arange(24) % 3
+
+
+def crowd(seed, n=24, m=3, n_known=14):
+    """Two overlapping classes, some points without one."""
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) < n_known, np.arange(n) % 2, -1)
+    return rng.normal(size=(n, m)) + 0.8 * np.outer(y == 1, np.arange(m) == 0), y
+
+
+def lmnn_statement(X, y):
+    known = y >= 0
+    return lmnn.state(X[known], y[known])
+
+
+@pytest.mark.parametrize(
+    ("model", "state", "n_labeled"),
+    [
+        (GDM(), lambda X, y: gdm.state(PairSet.from_labels(X, y)), 30),
+        (ITML(), lambda X, y: itml.state(PairSet.from_labels(X, y)), 15),
+        (LMNN(), lmnn_statement, 12),
+    ],
+)
+def test_the_optimum_is_proved(model, state, n_labeled):
+    """Of 60 points; the value of our metric is in the interval that is proven of the statement."""
+    drawn = load_sampling("iris", n_points=60, n_labeled=n_labeled, seed=1)
+    certificate = certify_problem(state(drawn.X, drawn.y))
+    assert certificate.relative_gap <= 1e-6
+    value = model.fit(drawn.X, drawn.y).objective_
+    size = 1e-5 * max(1.0, abs(value))  # LMNN stops at this gap
+    assert certificate.lower - size <= value <= certificate.upper + size
+
+
+def test_closed_form_euclidean_distances():
+    X, y = crowd(0)
+    assert pdist(Euclidean().fit_transform(X, y)) == pytest.approx(pdist(X))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_closed_form_gdm_of_one_dissimilar_pair(ridge):
+    """A = C^-1 vv' C^-1 / (v' C^-1 v), objective sqrt(v' C^-1 v)."""
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    similar = [(0, 1), (1, 2), (3, 4), (5, 6)]
+    V = differences(X, np.array(similar))
+    C = V.T @ V
+    C += ridge * np.trace(C) / 3.0 * np.eye(3)
+    u = np.linalg.solve(C, X[0] - X[7])
+    model = GDM(ridge, tol=1e-12).fit(X, similar=similar, dissimilar=[(0, 7)])
+    assert model.metric_ == pytest.approx(np.outer(u, u) / (u @ C @ u), rel=1e-5, abs=1e-8)
+    assert model.objective_ == pytest.approx(np.sqrt(u @ C @ u), rel=1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("is_similar", [True, False])
+def test_closed_form_itml_of_one_violated_pair(gamma, is_similar):
+    """A = I + (a - 1) vv'/|v|^2 with a = (1 + gamma) / (1 + gamma |v|^2 / xi0)."""
+    X = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.0], [4.0, 0.0, 3.0]])
+    bounds = (2.0, 9.0)  # |v|^2 = 5: too long for a similar pair, too short for a dissimilar one
+    similar, dissimilar = ([(0, 1)], [])[:: 1 if is_similar else -1]
+    v = X[1] - X[0]
+    a = (1.0 + gamma) / (1.0 + gamma * 5.0 / bounds[0 if is_similar else 1])
+    model = ITML(gamma, bounds).fit(X, similar=similar, dissimilar=dissimilar)
+    assert model.metric_ == pytest.approx(np.eye(3) + (a - 1.0) * np.outer(v, v) / 5.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_closed_form_lmnn_on_a_line(seed):
+    """A convex piecewise linear function of one number is least at 0 or at a corner."""
+    X, y = np.random.default_rng(seed).normal(size=(14, 1)), np.arange(14) % 3
+    targets, triples = lmnn.neighbors_and_triples(X, y)
+    length = np.sum(np.square(differences(X, targets)))
+    near, far = (np.square(differences(X, triples[:, [0, k]])).ravel() for k in (1, 2))
+    room = far - near
+
+    def value(a):
+        return 0.5 * a * length + 0.5 * np.sum(np.maximum(1.0 - a * room, 0.0))
+
+    least = min(map(value, np.append(0.0, 1.0 / room[room > 0.0])))
+    assert LMNN().fit(X, y).objective_ == pytest.approx(least, rel=2e-5)
+
+
+def test_closed_form_lmnn_with_more_features_than_points():
+    """The least value is 0: points linked by target neighbors fall together, classes do not."""
+    X, y = np.random.default_rng(2).normal(size=(12, 20)), np.arange(12) % 3
+    model = LMNN().fit(X, y)
+    targets, triples = lmnn.neighbors_and_triples(X, y)
+    assert model.objective_ == 0.0
+    assert squared_distances(X, targets, model.metric_).max() <= 1e-12
+    far = squared_distances(X, triples[:, [0, 2]], model.metric_)
+    assert far.min() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_lmnn_targets_and_triples_against_loops():
+    X, y = np.random.default_rng(3).normal(size=(11, 2)), np.arange(11) % 4
+    y[2] = 9  # alone in its class
+    expected = []
+    for i, squares in enumerate(squareform(pdist(X))):
+        expected += [(i, j) for j in np.argsort(squares).tolist() if y[j] == y[i] and j != i][:3]
+    targets, triples = lmnn.neighbors_and_triples(X, y)
+    assert sorted(map(tuple, targets.tolist())) == sorted(expected)
+    by_loops = [(i, j, k) for i, j in expected for k in range(11) if y[k] != y[i]]
+    assert sorted(map(tuple, triples.tolist())) == sorted(by_loops)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_ldm_bound_is_below_the_likelihood_and_touches_it(seed):
+    rng, pairs = np.random.default_rng(seed), random_pairs(seed, n=12, m=3, n_labeled=25)
+    V = principal_directions(pairs.points)
+    neighbors, g = Neighborhoods(pairs, V), rng.exponential(size=3)
+    c, (value, a, b) = neighbors.distances(np.ones(3)).max(), neighbors.likelihood(g)
+    near, far = (
+        np.bincount(rows.ravel(), np.repeat(np.exp(-d), 2), minlength=pairs.n_points)
+        for rows in (pairs.similar, pairs.dissimilar)
+        for d in [squared_distances(pairs.points, rows, (V * g) @ V.T)]
+    )
+    both = (near > 0.0) & (far > 0.0)
+    assert value == pytest.approx(np.sum(np.log(near[both] / (near + far)[both])), rel=1e-10)
+    steps = [np.maximum(size * rng.normal(size=3), -g) for size in (1e-4, 1e-2, 1.0)]
+    steps.append(1e-7 * rng.random(3))
+    bounds = np.array([np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))) for d in steps])
+    rises = np.array([neighbors.likelihood(g + d)[0] - value for d in steps])
+    assert np.all(bounds <= rises + 1e-12 * abs(value))
+    assert bounds[-1] == pytest.approx(rises[-1], rel=1e-3, abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_ldm_likelihood_never_falls_and_ends_stationary(seed):
+    X, y = crowd(seed)
+    model = LDM(tol=1e-8).fit(X, y)
+    assert np.all(np.diff(model.history_) >= 0.0)
+    assert len(model.history_) == model.n_iter_ >= 3
+    assert model.history_[-1] > LDM().fit(X, y).history_[0]
+
+
+def test_lle_weights_solve_each_points_constrained_least_squares():
+    """By the bordered (Lagrange) system of each point, and neighbors by plain sorting."""
+    X = np.random.default_rng(1).normal(size=(18, 3))
+    M = reconstruction_weights(X, n_neighbors=4)
+    for x, row in zip(X, M, strict=True):
+        near = np.argsort(np.linalg.norm(X - x, axis=1))[1:5]
+        system = np.ones((5, 5))
+        system[4, 4] = 0.0
+        gram = (X[near] - x) @ (X[near] - x).T
+        system[:4, :4] = gram + 1e-3 * np.trace(gram) * np.eye(4)
+        weights = np.linalg.solve(system, [0.0, 0.0, 0.0, 0.0, 1.0])[:4]
+        assert row[near] == pytest.approx(weights, abs=1e-10)
+        assert np.count_nonzero(row) == 4
+
+
+def test_closed_form_mfda_of_one_dissimilar_pair():
+    """S_D = vv' has rank one: w = B^-1 v / sqrt(v'B^-1 v)."""
+    X, _ = crowd(5)
+    A = MFDA().fit(X, similar=[(0, 1)], dissimilar=[(0, 2)]).metric_
+    R, near, v = X - reconstruction_weights(X) @ X, X[0] - X[1], X[0] - X[2]
+    B = np.outer(near, near) + R.T @ R / len(X)
+    solved = np.linalg.solve(B + 0.1 * np.trace(B) / 3.0 * np.eye(3), v)
+    assert pytest.approx(np.outer(solved, solved) / (v @ solved)) == A
+
+
+@pytest.mark.parametrize("name", rivals.__all__)
+def test_points_of_a_plane_and_a_constant_feature_do_no_harm(name):
+    X, y = crowd(3, m=2)
+    wide = np.column_stack([X, X @ [1.0, -2.0], np.full(len(X), 7.0)])
+    A = getattr(rivals, name)().fit(wide, y).metric_
+    assert np.array_equal(A, A.T)
+    assert np.linalg.eigvalsh(A)[0] >= -1e-10 * np.linalg.norm(A)
+
+
+REFUSED = {
+    "GDM needs a similar": (GDM(), {"y": np.arange(24)}),
+    "GDM may be unbounded": (GDM(ridge=0.0), {"similar": [(0, 1)], "dissimilar": [(0, 2)]}),
+    "LMNN learns from classes": (LMNN(), {"similar": [(0, 2)]}),
+    "LMNN needs two labeled points of one": (LMNN(), {"y": np.arange(24)}),
+    "no point has both": (LDM(), {"similar": [(0, 1)], "dissimilar": [(2, 3)]}),
+    "NCA needs labeled points": (NCA(), {"y": [0] * 24}),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_failure_path_supervision_that_does_not_serve(message):
+    model, supervision = REFUSED[message]
+    with pytest.raises(ValueError, match=message):
+        model.fit(POINTS, **supervision)
+
+
+@pytest.mark.parametrize("model", [GDM(tol=1e-12), ITML(), LMNN(), LDM(tol=1e-12), NCA()])
+def test_failure_path_iteration_limit_is_not_silent(model):
+    """The warning names the line that calls fit."""
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        model.set_params(max_iter=1).fit(POINTS, LABELS)
+    assert {warning.filename for warning in caught} == {__file__}
