@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -38,4 +39,5 @@ def explore(
         command = [sys.executable, "-m", "marimo", "run", str(notebook)]
         command += ["--headless"] if no_browser else []
         command += [] if port is None else ["--port", str(port)]
-        raise typer.Exit(subprocess.run(command, check=False).returncode)
+        with suppress(KeyboardInterrupt):  # marimo has said that it stops
+            raise typer.Exit(subprocess.run(command, check=False).returncode)

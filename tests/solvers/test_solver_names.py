@@ -21,8 +21,6 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.explorer.alternation import ask_solver, gaps_by_iteration
-from seraph_cvx.explorer.state import ExplorerState
 from seraph_cvx.fit import checkpoint
 from seraph_cvx.m_step import solve
 from seraph_cvx.m_step.solve import MStepSolver
@@ -150,16 +148,12 @@ def test_who_names_fista_is_told_once_whatever_the_number_of_m_steps(user):
 
 
 def test_who_does_not_name_it_to_the_solver_of_a_fit_is_told_nothing():
-    """Nor are the race and the explorer, whose lists of solvers are new."""
-    half_step = ExplorerState().forward().half_step
+    """Nor is the race, whose list of solvers is new."""
     for call in (
         lambda: SERAPH(algorithm="direct", solver="fista").fit(*DATA),
         lambda: compare_solvers(random_objective(0, "hyper"), ["fista"], tols=[1e-3]),
-        lambda: ask_solver(half_step, "fista"),
-        lambda: gaps_by_iteration(half_step, "fista", 3),
     ):
         assert told(call)[1] == []
-    assert "FISTA alone" not in ask_solver(half_step, "fista").message
 
 
 # What earlier versions wrote
