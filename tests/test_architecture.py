@@ -38,7 +38,6 @@ FOLDERS = [
     "race",
     "__init__",
     "plots",
-    "explorer",
     "cli",
     "__main__",
 ]
@@ -55,6 +54,7 @@ MAY_IMPORT = {
     ),
     "matplotlib": ("plots",),
     "jinja2": ("display.page",),
+    "latex2mathml": ("display.mathml",),
     "typer": ("cli",),
     "rich": ("cli", "display.progress_line"),
     "marimo": (),

@@ -83,7 +83,7 @@ def bench(
         "fit-passes: how many passes a fit takes, on six kinds of data. "
         "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over all "
         "pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten sets "
-        "of thousands of points. startup: an import, --help and the explorer, in imports of "
+        "of thousands of points. startup: an import and --help, in imports of "
         "NumPy. conic-speed: certificates of nine problems, against Clarabel's own time. "
         "conic-soundness: 5,000 conic programs whose optimum is known, certified, and what of it "
         "is false. cvxpy-suite: the problems that CVXPY's own tests solve, certified.",

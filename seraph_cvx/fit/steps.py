@@ -1,6 +1,6 @@
 """The EM-like scheme of Section 2.4 as one generator of steps, as in the paper or accelerated.
 
-Everything that alternates consumes it: `alternate`, the explorer, the claims, the experiments.
+Everything that alternates consumes it: `alternate`, the claims, the experiments.
 """
 
 from __future__ import annotations

@@ -306,11 +306,6 @@ try:
 except SystemExit:
     pass
 """,
-    "seraph-cvx explore, the first view": """
-import seraph_cvx.cli
-from seraph_cvx.explorer import server
-server.Pages().answer("/events", {})
-""",
 }
 """The code that each process runs, the unit of the others first."""
 
