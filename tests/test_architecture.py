@@ -83,10 +83,9 @@ MAY_CATCH_ALL = (
     "cli.exercises",
     "cli.problems",
     "estimators.saving",
-    "fit.checkpoint",
 )
 """The command answers every error in words, checks the code of students and runs files of users;
-files of models and checkpoints come from whomever."""
+files of models come from whomever."""
 
 
 FILES = {

@@ -17,8 +17,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -34,11 +32,10 @@ from ..numerics.checks import FloatArray, check_count, check_number, counted
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution, Status
-from .steps import DescentState, Step, StepKind, alternation_steps, certified_as_it_is
+from .steps import Step, alternation_steps, certified_as_it_is
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
-    from .checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +82,7 @@ class Iteration:
     evaluations: int
     seconds: float
     solver_seconds: float
-    kind: str = StepKind.M_STEP.value
+    kind: str = "M-step"
 
     def _repr_html_(self) -> str:
         from ..display.cards import iteration_card
@@ -147,7 +144,6 @@ def alternate(
     accelerate: bool = True,
     penalties: Sequence[Penalty] = (),
     time_limit: float | None = None,
-    checkpoint: str | PathLike[str] | None = None,
     **solver_settings: Any,
 ) -> Alternation:
     """Alternate E-steps (10) and M-steps (11) until J falls by less than tol.
@@ -174,7 +170,7 @@ def alternate(
         Continue where an M-step has no optimum (the paper's settings with lambda = 0).
     callback : callable, optional
         Called with each Iteration and its metric; a true return value ends the run, with status
-        interrupted.
+        interrupted. One that saves the metric lets a run that was killed go on from it, as `start`.
     start : (m, m) array_like, optional
         A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
         not convex: another start may end at another metric.
@@ -189,10 +185,6 @@ def alternate(
         Seconds for the whole run. A pass over the pairs then ends where it is, and the best metric
         so far is returned with status time_limit. It has a certificate if half a second more is
         enough for that, and none otherwise.
-    checkpoint : path, optional
-        A file that has the state of the run after each iteration. Where it exists the run goes on
-        from there, to the same metric (with 1,000 points or more, to one as good); it has to be
-        the same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
         Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to
         :class:`seraph_cvx.m_step.solve.MStepSolver`.
@@ -233,7 +225,6 @@ def alternate(
         else lambda done, step: callback(done, np.asarray(step.metric)),
         accelerate=accelerate,
         time_limit=time_limit,
-        checkpoint=checkpoint,
     )
     if not run.status.reached_tolerance:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
@@ -252,14 +243,13 @@ def run_alternation(
     callback: Callable[[Iteration, Step], object] | None = None,
     accelerate: bool = True,
     time_limit: float | None = None,
-    checkpoint: str | PathLike[str] | None = None,
 ) -> Alternation:
     """Alternate from the M-step `objective` on; the result says what was not reached.
 
     The parameters are those of :func:`alternate`, which warns of that; `callback` is given the
     step, whose metric is made when it is read.
     """
-    start = Step(StepKind.M_STEP, objective, objective.previous_metric)
+    start = Step(objective, objective.previous_metric)
     run = _Run(
         m_step=start,
         valid=start,
@@ -272,7 +262,7 @@ def run_alternation(
     if time_limit is not None:
         run.deadline = run.clock + check_number(time_limit, "time_limit", 0.0, strict=True)
         solver = replace(solver, deadline=run.deadline)
-    run.accelerate = (
+    accelerate = (
         accelerate
         and solver.solver == "newton"
         and not solver.allow_unattained
@@ -281,29 +271,20 @@ def run_alternation(
         and all(block.is_smooth for block in objective.penalties)
     )
     if run.may_be_loose:
-        run.looseness = ACCELERATED_LOOSENESS if run.accelerate else FIRST_LOOSENESS
-    metric, resume = start.metric, None
-    if checkpoint is not None:
-        stored = run.resume_from(checkpoint, objective, solver)
-        if isinstance(stored, DescentState):
-            resume = stored
-        elif stored is not None:
-            metric, objective = stored, objective.with_soft_labels_of(stored)
+        run.looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     steps = alternation_steps(
         objective,
         solver,
         tolerance=run.goal,
-        metric=metric,
-        descent_tol=m_step_tol if run.accelerate else None,
+        metric=start.metric,
+        descent_tol=m_step_tol if accelerate else None,
         most_descents=max_iter - 2,
-        resume=resume,
         least_fall=max(tol, 1e-13),  # less is rounding
     )
     status, limit = Status.ITERATION_LIMIT, objective.limit
     try:
         with limit.until(run.deadline):
-            run.m_step = run.valid = first = next(steps)
-            for step in steps if resume is not None else chain([first], steps):
+            for step in steps:
                 over = run.take(step)
                 if over is not None:
                     status = over
@@ -312,7 +293,7 @@ def run_alternation(
         status = Status.INTERRUPTED if limit.is_interrupted else Status.TIME_LIMIT
         if not run.history:
             factor = _first_factor(objective) if error.factor is None else error.factor
-            run.valid = Step(StepKind.M_STEP, objective, Factor(factor))
+            run.valid = Step(objective, Factor(factor))
     with limit.granted(SECONDS_TO_FINISH if status in _CURES else np.inf):
         return run.finish(status)
 
@@ -346,40 +327,23 @@ class _Run:
     max_iter: int
     callback: Callable[[Iteration, Step], object] | None
     may_be_loose: bool  # whether an M-step that is not solved to the end is never worse than before
-    accelerate: bool = False
     looseness: float = 0.0
     deadline: float = np.inf
     history: list[Iteration] = field(default_factory=list)
     last_value: float = np.inf
     last_fall: float = np.inf
-    checkpoint: Checkpoint | None = None
     clock: float = field(default_factory=time.perf_counter)
 
     def goal(self) -> float:
         """The certified relative gap that the next M-step has to reach."""
         return max(self.m_step_tol, self.looseness)
 
-    def resume_from(
-        self, path: str | PathLike[str], objective: MStepObjective, solver: MStepSolver
-    ) -> DescentState | FloatArray | None:
-        """Keep the progress in a file from now on; return what to go on from, if it has any."""
-        from .checkpoint import Checkpoint
-
-        settings = {"tol": self.tol, "m_step_tol": self.m_step_tol, "max_iter": self.max_iter}
-        settings["accelerate"] = self.accelerate
-        self.checkpoint = Checkpoint(path, objective, solver, settings)
-        progress = self.checkpoint.load(Iteration)
-        if progress is None:
-            return None
-        self.history, (self.last_value, self.looseness), state = progress
-        return state
-
     def take(self, step: Step) -> Status | None:
         """Take a step into the history; the status of the run if it is over, else None."""
-        if step.kind is StepKind.E_STEP:
-            return None
-        if step.kind is StepKind.M_STEP:
+        if not step.is_descent:
             self.m_step = step
+        if not self.history:
+            self.valid = step
         is_late = bool(self.history) and time.perf_counter() >= self.deadline
         if step.found is None:
             return Status.TIME_LIMIT if is_late else Status.FAILED
@@ -407,15 +371,11 @@ class _Run:
             is_last = stands_still or len(self.history) + 1 == self.max_iter
             self.looseness = LOOSENESS * min(self.last_fall, 0.1) * self.may_be_loose
             self.looseness *= not is_last
-        is_full = len(self.history) >= self.max_iter
-        state = step.descent_state if self.accelerate else step.metric
-        if self.checkpoint is not None and state is not None and not is_full:
-            self.checkpoint.save(self.history, [self.last_value, self.looseness], state)
         if wants_stop:
             return Status.INTERRUPTED
         if time.perf_counter() >= self.deadline:
             return Status.TIME_LIMIT
-        return Status.ITERATION_LIMIT if is_full else None
+        return Status.ITERATION_LIMIT if len(self.history) >= self.max_iter else None
 
     def finish(self, status: Status) -> Alternation:
         """The metric of the last valid step and its M-step, and why the run ended."""
@@ -463,5 +423,5 @@ def _iteration(
         evaluations=step.passes if solution is None else solution.evaluations,
         seconds=seconds,
         solver_seconds=seconds if solution is None else solution.solver_seconds,
-        kind=step.kind.value,
+        kind="descent" if step.is_descent else "M-step",
     )

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from command_line import TABLE, run, words
 
-from seraph_cvx import SERAPH, NotCertified, PairSet, alternate
+from seraph_cvx import SERAPH
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.processes.isolation import resident_bytes
 from seraph_cvx.race.race import read_race
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
-N_MODELS, N_CHECKPOINTS, N_RACES, N_TABLES, N_SIGNALS = 450, 200, 150, 170, 20
+N_MODELS, N_RACES, N_TABLES, N_SIGNALS = 450, 150, 170, 20
 MOST_GROWTH = 100 * 2**20
 """Bytes that the process may grow by, allocators and caches included."""
 
@@ -123,20 +123,6 @@ def test_models():
             assert str(error).startswith("m.npz cannot be loaded: "), error  # noqa: PT017
             continue
         assert np.all(np.isfinite(loaded.transform(X)))
-
-
-@pytest.mark.filterwarnings("ignore::seraph_cvx.NotCertified")
-def test_checkpoints():
-    rng, pairs = random.Random(2), PairSet.from_labels(X, Y)
-    with pytest.warns(NotCertified):
-        alternate(pairs, checkpoint="whole.npz", tol=1e-12, callback=lambda it, _: it.number == 2)
-    whole = Path("whole.npz").read_bytes()
-    for k in range(N_CHECKPOINTS):
-        Path("run.npz").write_bytes(whole if k % 2 else mutated(rng, whole))
-        if k % 2:
-            changed_header(rng, "run.npz")
-        with suppress(ValueError):
-            alternate(pairs, checkpoint="run.npz", tol=1e-12, max_iter=3)
 
 
 def test_races():
