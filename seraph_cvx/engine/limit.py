@@ -29,7 +29,6 @@ class Limit:
 
     deadline: float = np.inf
     is_interrupted: bool = False
-    is_noticed: bool = False  # whether a sum has ended because of it
     watch: Callable[[], object] | None = None  # called between two blocks, in any thread
 
     def check(self) -> None:
@@ -37,7 +36,6 @@ class Limit:
         if self.watch is not None:
             self.watch()
         if self.is_interrupted or time.perf_counter() >= self.deadline:
-            self.is_noticed = True
             raise OutOfTime
 
     def each(self, items: Iterable[Item]) -> Iterator[Item]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor, as_factor
-from ..engine.limit import OutOfTime
+from ..engine.limit import Limit, OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Alternation, Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
@@ -105,7 +105,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
     def _minimize(self, pairs: PairSet) -> tuple[FloatArray, list[Warning]]:
         """Learn the metric from pairs; return its components, and what `fit` should warn of."""
         first = self._first_m_step(pairs)
-        with self._watched(first) as watch:
+        with self._watched(first.limit) as watch:
             learn = self._descend if self.algorithm == "direct" else self._alternate
             found, message = learn(first, watch)
             if watch is not None:
@@ -139,7 +139,14 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         """The setting that is named, or else the one that the parameters for weights describe."""
         if self.setting is not None:
             return find_setting(self.setting)
-        return Setting(*[getattr(self, name) for name in Setting._fields])
+        return Setting(
+            self.unlabeled_weight,
+            self.trace_weight,
+            self.sharpness,
+            self.identity_share,
+            self.reference,
+            self.correlation_weight,
+        )
 
     def _require_direct(self, pairs: PairSet) -> None:
         """Refuse what algorithm="direct" has no use for, and a spread that it cannot compute with.
@@ -166,19 +173,19 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
     def _conic_parameters(self) -> list[str]:
         """Those of the parameters for conic solvers that were given."""
         given = {
-            "solver_options": bool(self.solver_options),
-            "polish": self.polish is not False,
+            "solver_options": self.solver_options,
+            "polish": self.polish,
             "formulation": self.formulation != "primal",
         }
-        return [name for name in given if given[name]]
+        return list(filter(given.get, given))
 
-    def _watched(self, first: MStepObjective) -> AbstractContextManager[FitWatch | None]:
+    def _watched(self, limit: Limit) -> AbstractContextManager[FitWatch | None]:
         """A context in which the fit is shown, handed to the callback, and may be interrupted."""
         if not self.verbose and self.callback is None and self.on_interrupt == "raise":
             return nullcontext()
         from .watching import watched
 
-        return watched(first, self.verbose, self.callback, self.on_interrupt, self.unlabeled_pairs)
+        return watched(limit, self.verbose, self.callback, self.on_interrupt)
 
     def _alternate(
         self, first: MStepObjective, watch: FitWatch | None

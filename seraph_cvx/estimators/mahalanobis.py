@@ -206,19 +206,16 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         )
         return PairSet(points, labels, X if is_foreign_array(X) else None)
 
-    def _doubts_about_data(
-        self, pairs: PairSet, y: ArrayLike | None, follows_units: bool = True
-    ) -> list[Warning]:
-        """What was probably not meant so: values, class labels and, where they count, scales."""
-        names = getattr(self, "feature_names_in_", None)
-        doubts: list[tuple[type[Warning], str]] = [
-            (FarValueWarning, describe_far_values(pairs.points, names))
-        ]
-        if follows_units:  # features of small numbers hardly count
-            doubts.append((ScaleWarning, describe_scales(pairs.points, names)))
-        if isinstance(pairs.labels, ClassLabels):
-            doubts.append((UserWarning, describe_labels(to_host(y))))
-        return [kind(doubt) for kind, doubt in doubts if doubt]
+    def _doubts_about_data(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        """What was probably not meant so: values, scales and class labels."""
+        names, doubts = getattr(self, "feature_names_in_", None), list[Warning]()
+        if doubt := describe_far_values(pairs.points, names):
+            doubts.append(FarValueWarning(doubt))
+        if doubt := describe_scales(pairs.points, names):
+            doubts.append(ScaleWarning(doubt))
+        if isinstance(pairs.labels, ClassLabels) and (doubt := describe_labels(to_host(y))):
+            doubts.append(UserWarning(doubt))
+        return doubts
 
     def _check_n_components(self, most: int) -> None:
         """Require that there are so many components."""

@@ -73,8 +73,7 @@ class SERAPH(BaseSERAPH):
         Threads over blocks of pairs.
     verbose : int, default=0
         1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
-        that is installed, and as a plain line for each iteration where stderr is no terminal. A
-        long fit is announced, with what would shorten it.
+        that is installed, and as a plain line for each iteration where stderr is no terminal.
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0

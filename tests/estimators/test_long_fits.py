@@ -18,7 +18,6 @@ from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.display.progress_line import ProgressLine
-from seraph_cvx.estimators import watching
 from seraph_cvx.penalties import Sparse
 from seraph_cvx.solvers.newton import FactorSearch
 
@@ -116,21 +115,6 @@ def test_a_second_ctrl_c_raises_at_once(second):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(monkeypatch):
-    def press_and_go_on(*_):
-        signal.raise_signal(signal.SIGINT)
-        time.sleep(60.0)
-
-    clock = time.perf_counter()
-    monkeypatch.setattr(watching, "GRACE", 0.05)
-    with pytest.warns(NotCertified, match="status interrupted"):
-        model = SERAPH(on_interrupt="keep", callback=press_and_go_on).fit(X, Y)
-    assert model.status_ is Status.INTERRUPTED
-    assert_certified_as_it_says(model, X)
-    if hasattr(signal, "pthread_kill"):  # elsewhere a wait goes on to its end
-        assert time.perf_counter() - clock < 60.0
-
-
 def large_fit(n, **given):
     """Points of five classes, 30 of them labeled, and a model that would take long to fit them."""
     rng = np.random.default_rng(0)
@@ -170,16 +154,6 @@ def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(wa
         assert ended - pressed[0] < 2.0 * SLOW_MACHINE
         assert np.all(np.isfinite(model.transform(points[:5])))
         assert np.any(model.metric_)
-
-
-def test_a_long_fit_is_announced_with_what_would_shorten_it(capsys, monkeypatch):
-    SERAPH(verbose=1).fit(X, Y)
-    assert "trial" not in capsys.readouterr().err
-    monkeypatch.setattr(watching, "LONG", 0.0)
-    SERAPH(verbose=1).fit(X, Y)
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert re.search(r"about \d+ seconds, by a trial .* 1,000 of the others .*, n_jobs=-1", first)
-    assert re.search(r"certified after \d+ iterations, .*J fell by .* within tol=1e-06", last)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -130,17 +130,12 @@ def test_labeled_only_has_the_methods_names_and_container_of_its_estimator():
     assert isinstance(wrapped.transform(X), pd.DataFrame)
 
 
-@pytest.mark.parametrize("routing", [False, True])
-def test_labeled_only_cuts_sample_weights_to_the_known_points(routing):
+def test_labeled_only_cuts_sample_weights_to_the_known_points():
     X, y = points_and(np.array([0, -1, 1, 0, -1, 1, 1]))
     known = y >= 0
     weights = np.array([1.0, 99.0, 2.0, 3.0, 99.0, 0.5, 4.0])
-    with config_context(enable_metadata_routing=routing):
-        inner = LogisticRegression()
-        if routing:
-            inner.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        wrapped = LabeledOnly(inner).fit(X, y, sample_weight=weights)
-        score = wrapped.score(X, y, sample_weight=list(weights))
+    wrapped = LabeledOnly(LogisticRegression()).fit(X, y, sample_weight=weights)
+    score = wrapped.score(X, y, sample_weight=list(weights))
     by_hand = LogisticRegression().fit(X[known], y[known], sample_weight=weights[known])
     assert np.array_equal(wrapped.estimator_.coef_, by_hand.coef_)
     assert score == by_hand.score(X[known], y[known], sample_weight=weights[known])

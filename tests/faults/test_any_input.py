@@ -570,7 +570,7 @@ PLANTED = {
         lambda _: lambda s, sharpness: posterior_similar(s),
         test_any_soft_labels_are_probabilities_by_their_formula,
     ),
-    "estimators.mahalanobis: all_or_nothing": (
+    "estimators.seraph: all_or_nothing": (
         lambda _: lambda estimator: nullcontext(),
         test_any_table_is_fitted_or_refused,
     ),
