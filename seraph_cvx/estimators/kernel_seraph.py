@@ -121,7 +121,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
 
     def _refuse_features(self) -> None:
         """Refuse penalties that refer to the features."""
-        for block in self.penalties:
+        for block in self.penalties if isinstance(self.penalties, list | tuple) else ():
             if isinstance(block, Penalty) and block.refers_to_features:
                 raise ValueError(
                     f"{block!r} refers to the features, and the metric of KernelSERAPH is one of "

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
 from ..numerics.checks import (
-    LARGEST_SUM,
     FloatArray,
     IntArray,
     check_index_pairs,
@@ -290,16 +289,10 @@ def _union(
 
 def _refuse_large_confidences(points: FloatArray, labels: LabeledPairs) -> None:
     """Raise an error where confidences times squared distances overflow."""
-    if labels.confidence is None:
-        return
-    with np.errstate(over="ignore"):
-        most = max(1.0, float(np.sum(np.square(np.ptp(points, axis=0)))))
-        if most * np.sum(labels.confidence) <= LARGEST_SUM:
-            return
+    c = labels.confidence
+    if c is not None:
         i, j = labels.listed.T
-        squares = np.sum(np.square(points[i] - points[j]), axis=1)
-        terms = labels.confidence * np.maximum(1.0, squares)
-        total = float(np.sum(terms))
-    k = int(np.argmax(terms))
-    pair = f"the pair ({i[k]}, {j[k]}) at a squared distance of {squares[k]:.3g}"
-    refuse_overflow(total, f"The confidence {labels.confidence[k]:g} of {pair}")
+        with np.errstate(over="ignore"):
+            squares = np.sum(np.square(points[i] - points[j]), axis=1)
+            total = float(np.sum(c * np.maximum(1.0, squares)))
+        refuse_overflow(total, f"A confidence of up to {np.max(c):g}")

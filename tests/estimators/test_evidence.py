@@ -126,13 +126,6 @@ def test_a_metric_that_labels_do_not_support_is_mixed_with_the_euclidean_one():
     np.testing.assert_allclose(model.metric_, expected, atol=1e-6 * np.max(expected))
 
 
-def test_nothing_is_judged_without_two_classes_and_two_points_of_one():
-    X = np.eye(3)
-    assert leave_one_out(X, np.array([0, 0, 0]), X) is None
-    assert leave_one_out(X, np.array([0, 1, 2]), X) is None
-    assert SERAPH().fit(X, similar=[(0, 1)], dissimilar=[(0, 2)]).leave_one_out_ is None
-
-
 @pytest.mark.parametrize(
     ("errors", "words"),
     [((0.1, 0.4, 0.05), "show a gain"), ((0.3, 0.4, 0.08), "chance"), ((0.4, 0.4, 0.0), "no sign")],
@@ -185,12 +178,3 @@ def test_a_search_without_evidence_ends_with_the_default():
     assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
     assert search.leave_one_out_ == default.leave_one_out_
     assert search.best_index_ == 0
-
-
-def test_one_fit_serves_all_shares_of_a_candidate():
-    search = SERAPHCV([1.0], identity_shares=[0.0, "auto", 1.0], cv=2, scoring="pair_auc")
-    found = search.fit(X, Y).cv_results_["mean_test_score"]
-    for share, score in zip([0.0, "auto", 1.0], found, strict=True):
-        alone = SERAPHCV([1.0], identity_share=share, cv=2, scoring="pair_auc")
-        assert alone.fit(X, Y).best_score_ == pytest.approx(score, abs=1e-12)
-    assert len(set(found)) == 3

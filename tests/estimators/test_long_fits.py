@@ -77,14 +77,6 @@ def press_ctrl_c(monkeypatch, *at_steps):
     monkeypatch.setattr(FactorSearch, "_step", pressing)
 
 
-def test_ctrl_c_raises_by_default(monkeypatch):
-    press_ctrl_c(monkeypatch, 2)
-    model = SERAPH()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y)
-    assert not hasattr(model, "metric_")
-
-
 @pytest.mark.parametrize("at_step", [1, 4])
 @pytest.mark.parametrize("mu", [0.0, "full"])
 def test_ctrl_c_keeps_the_best_metric_where_asked_to(monkeypatch, mu, at_step):
@@ -198,20 +190,6 @@ def test_an_interrupt_in_the_callback_is_treated_as_one_in_a_step(accelerate, wh
 
 
 # The callback
-
-
-def test_a_callback_sees_each_iteration_and_may_end_the_fit():
-    seen = []
-
-    def stop_at_three(iteration, metric):
-        seen.append(metric)
-        return iteration.number == 3
-
-    with pytest.warns(NotCertified, match="the callback stopped it"):
-        model = SERAPH(callback=stop_at_three).fit(X, Y)
-    assert model.n_iter_ == len(seen) == 3
-    np.testing.assert_array_equal(model.m_step_metric_, seen[-1])
-    assert_certified_as_it_says(model, X)
 
 
 # The line of progress
