@@ -56,7 +56,7 @@ class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc
     array([0.02, 2.44, 0.02])
     """
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         pairs: ArrayLike,
         y: ArrayLike,

@@ -208,18 +208,9 @@ class PairSet:
             return self.n_labeled / self.n_unlabeled if self.n_unlabeled else 0.0
         weight = check_number(unlabeled_weight, "unlabeled_weight", minimum=0.0)
         if weight > 1.0:
-            total = weight * max(float(self.n_unlabeled), self._unlabeled_squares)
-            refuse_overflow(total, f"unlabeled_weight={weight:g}")
+            most = max(1.0, float(np.sum(np.square(self.feature_ranges))))  # of squared distances
+            refuse_overflow(weight * self.n_unlabeled * most, f"unlabeled_weight={weight:g}")
         return weight if self.n_unlabeled else 0.0
-
-    @cached_property
-    def _unlabeled_squares(self) -> float:
-        """The squared distances of all pairs, or of those drawn for them; not less than of U."""
-        if self.drawn is None:
-            return float(self.n_points * np.sum(np.square(self.points - self.points.mean(axis=0))))
-        i, j = self.drawn.T
-        squares = np.sum(np.square(self.points[i] - self.points[j]))
-        return float(self.n_unlabeled / len(self.drawn) * squares)
 
     def __repr__(self) -> str:
         return (
