@@ -344,13 +344,16 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _template(self) -> Any:
+        """What is cloned and fitted."""
         return KNeighborsClassifier(n_neighbors=1) if self.estimator is None else self.estimator
 
     @property
     def _inner(self) -> Any:
+        """The fitted estimator, or before a fit what it will be a clone of."""
         return getattr(self, "estimator_", self._template)
 
     @property
     def _fitted(self) -> Any:
+        """The fitted estimator; an error before a fit."""
         check_is_fitted(self)
         return self.estimator_

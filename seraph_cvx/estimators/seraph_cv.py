@@ -242,6 +242,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         return hasattr(self, "components_")
 
     def _shares_to_try(self) -> list[float | str]:
+        """The shares of the reference that are tried."""
         if self.identity_shares is not None:
             return check_sequence("identity_shares", self.identity_shares)
         return [self.identity_share, *(OTHER_SHARES if self._is_automatic else ())]
@@ -277,6 +278,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         return [factor * of_all for factor in AUTO_FACTORS], [own / of_all for own in of_folds]
 
     def _splitter(self, pairs: PairSet) -> Any:
+        """What splits the points of known class into folds."""
         class_sizes = np.bincount(np.asarray(pairs.labels.classes))
         if len(class_sizes) < 2 or np.max(class_sizes) < 2:
             raise ValueError(
@@ -294,6 +296,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
 def _labeled_only(
     pairs: PairSet, threshold: float, manifold_term: FloatArray | None = None
 ) -> MStepObjective:
+    """The M-step of the labeled pairs alone."""
     return MStepObjective(
         pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
     )

@@ -193,5 +193,6 @@ def describe_labels(y: ArrayLike) -> str:
 
 
 def _times(matches: ArrayLike) -> str:
+    """How many entries match, in words."""
     count = int(np.count_nonzero(matches))
     return "once" if count == 1 else f"{count} times"

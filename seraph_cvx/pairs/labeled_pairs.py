@@ -249,6 +249,7 @@ def label_pairs(
 
 
 def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
+    """The labeled pairs of class labels, of which two have to be known."""
     known, codes = encode_labels(to_host(y), n_points)
     if len(known) < 2:
         raise ValueError(
@@ -259,6 +260,7 @@ def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
 
 
 def _refuse_contradiction(given: IntArray, opposite: IntArray, y: ArrayLike, what: str) -> None:
+    """Raise an error where a constraint says the opposite of two class labels."""
     classes = np.asarray(y).tolist()
     if both := _pairs_in_both(given, opposite, len(classes)):
         i, j = both[0]
@@ -270,10 +272,12 @@ def _refuse_contradiction(given: IntArray, opposite: IntArray, y: ArrayLike, wha
 
 
 def _pairs_in_both(first: IntArray, second: IntArray, n: int) -> list[tuple[int, int]]:
+    """The pairs that two lists share."""
     return [divmod(k, n) for k in np.intersect1d(first @ [n, 1], second @ [n, 1]).tolist()]
 
 
 def _and_more(both: list[tuple[int, int]]) -> str:
+    """How many more there are than the one that is named."""
     return f", and so are {len(both) - 1} more" if len(both) > 1 else ""
 
 
