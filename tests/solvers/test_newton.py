@@ -226,7 +226,7 @@ def test_a_local_minimum_of_too_small_a_rank_is_left():
     rank = np.linalg.matrix_rank(optimum.metric, tol=1e-6)
     assert rank > 1
     search = FactorSearch(program, tol=1e-10)
-    search._increase_rank = lambda *_: None
+    search._with_new_columns = lambda *_: None
     stuck = search.run(np.random.default_rng(0).normal(size=(6, 1)))
     assert stuck.steepness < 1e-9
     assert stuck.value > optimum.value + 1e-6
