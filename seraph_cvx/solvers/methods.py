@@ -18,9 +18,6 @@ from ..numerics.psd_cone import symmetrize
 from .newton import FLAT, OVERFLOWED, STALLED, STOPPED, SolverRun, Watch, newton, subsampled_start
 from .solution import ROUNDING_GAP, MStepSolution, Status
 
-CLEAR_DECREASE = 1e-6
-"""A method whose f fell by more than this share need not be compared with its start."""
-
 
 def newton_method(
     objective: MStepObjective,
@@ -148,7 +145,7 @@ def _solution(
     found: FloatArray | Factor = Factor(certificate.factor) if run.metric is None else run.metric
     if start is not None and run.steps == 0:
         found = start
-    elif start is not None and run.decrease < CLEAR_DECREASE:
+    elif start is not None and run.decrease < 1e-6:  # else f has clearly fallen
         value = objective.value(np.asarray(found))  # both values by the same formula
         if objective.value(start) < value - FLAT * max(1.0, abs(value)):
             found, certificate = start, certify(objective, start).with_bound_of(certificate)

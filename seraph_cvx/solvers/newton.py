@@ -278,7 +278,7 @@ def _reduction_ratio(current: FactorPoint, trial: FactorPoint, predicted: float)
 
 def _is_hopeless(current: FactorPoint, step: FloatArray, predicted: float, rejected: int) -> bool:
     """Whether no shorter step helps: all that it could gain is rounding."""
-    is_rounding = predicted < 100.0 * FLAT * max(1.0, abs(current.value))
+    is_rounding = not predicted >= 100.0 * FLAT * max(1.0, abs(current.value))  # or no number
     return (is_rounding and rejected > 3) or _norm(step) <= 1e-15 * _norm(current.L)
 
 
