@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ..numerics.accurate_sums import product_chain, short_product, totals_chain
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
@@ -336,20 +337,23 @@ class LossTerms:
 
 @dataclass(frozen=True, eq=False)
 class AllPairs:
-    """Every pair of the points of a layout, with its loss; `terms` are of scores."""
+    """Every pair of the points X of a layout, with its loss; `terms` are of scores."""
 
+    X: FloatArray
     layout: Layout
     terms: LossTerms
     threshold: float
     visit_all: VisitAll = map
 
-    def at(self, Y: FloatArray, keep: bool = True) -> BlocksPass:
+    def at(self, L: FloatArray, keep: bool = True) -> BlocksPass:
         """Pass block by block; `keep` what second derivatives need, as large as the pairs."""
+        Y = self.X @ L
         scores = euclidean_distances(Y, less=self.threshold)
-        kept_kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
-        (total, excess), summed, kept = self.summed(scores, Y, kept_kind if keep else None)
-        sums = float(total), float(excess), summed
-        return BlocksPass(self, Y, scores, *sums, kept if keep else [])
+        kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
+        (total, excess), summed, kept = self.summed(scores, Y, kind if keep else None)
+        return BlocksPass(
+            self, Y, scores, float(total), float(excess), summed, kept if keep else []
+        )
 
     def summed(
         self,
@@ -369,7 +373,7 @@ class AllPairs:
 
 @dataclass(frozen=True, eq=False)
 class BlocksPass:
-    """Losses summed over all pairs at the points Y, and their derivatives there.
+    """Losses summed over all pairs at Y = XL, and their derivatives in L and the metric there.
 
     `total` is the weighted sum, `excess` that of H(p) - phi over unlabeled pairs (NaN where it is
     not known), `summed` is W [Y, 1].
@@ -383,38 +387,39 @@ class BlocksPass:
     summed: FloatArray
     kept: list[list[WeightedBlock]]
 
-    @property
-    def degrees(self) -> FloatArray:
-        """The row sums of the weights W, as a column."""
-        return self.summed[:, -1:]
-
     @cached_property
     def half_gradient(self) -> FloatArray:
-        """Half the gradient of the sum with respect to Y: (Deg(W) - W) Y."""
-        return np.asarray(self.degrees * self.Y - self.summed[:, :-1])
+        """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
+        return np.asarray(self.pairs.X.T @ (self.summed[:, -1:] * self.Y - self.summed[:, :-1]))
 
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        """The Laplacian of the weights W, applied to Z: (Deg(W) - W) Z."""
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric: X'(Deg(W) - W) X."""
+        X = self.pairs.X
         if self.kept and self.kept[0] and self.kept[0][0].weights.dtype == np.float64:
-            summed = np.zeros_like(Z)
+            summed = np.zeros_like(X)
             for block in chain.from_iterable(self.kept):
-                block.add_to(summed, Z)
+                block.add_to(summed, X)
         else:
-            summed = self.pairs.summed(self.scores, Z)[1][:, :-1]
-        return np.asarray(self.degrees * Z - summed)
+            summed = self.pairs.summed(self.scores, X)[1][:, :-1]
+        return np.asarray(X.T @ (self.summed[:, -1:] * X - summed))
 
-    def hessian_product(self, E: FloatArray) -> FloatArray:
-        """The derivative of `half_gradient` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
-        Y_and_one, left, right = self._direction_sides
-        rho = E.shape[1]
-        left[:, rho : 2 * rho] = right[:, :rho] = E
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative of `half_gradient` along D: X'[(Deg(W) - W) E + (Deg(T) - T) Y], E = XD.
+
+        T_ij is -2 c phi'' times -(y_i - y_j).(e_i - e_j), which is the product of the rows
+        [y_i, e_i, -y_i.e_i, -1] and [e_j, y_j, 1, y_j.e_j].
+        """
+        n, rho = self.Y.shape
+        Y_and_one, left, right = self._sides
+        left[:, rho : 2 * rho] = right[:, :rho] = self.pairs.X @ D
         E = right[:, :rho]
         own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
         np.negative(own, out=left[:, 2 * rho])
         right[:, 2 * rho + 1] = own
 
         def visit(number: int) -> tuple[FloatArray, FloatArray]:
-            T_summed, W_summed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+            T_summed, W_summed = np.zeros((n, rho + 1)), np.zeros((n, rho))
             for rows, columns, W, P in self._strips[number]:
                 T = left[rows] @ right[columns].T
                 T *= P
@@ -425,19 +430,20 @@ class BlocksPass:
                     W_summed[columns] += W.T @ E[rows]
             return T_summed, W_summed
 
-        T_summed, W_summed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+        T_summed, W_summed = np.zeros((n, rho + 1)), np.zeros((n, rho))
         for T_part, W_part in self.pairs.visit_all(visit, range(len(self._strips))):
             T_summed += T_part
             W_summed += W_part
         W_summed += T_summed[:, :rho]
-        return np.asarray(T_summed[:, rho:] * self.Y + self.degrees * E - W_summed)
+        product = T_summed[:, rho:] * self.Y + self.summed[:, -1:] * E - W_summed
+        return np.asarray(self.pairs.X.T @ product)
 
-    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
-        """Second derivatives with respect to weights of features, along d.
+    def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
+        """Second derivatives with respect to weights of the moved features, along d.
 
-        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
+        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each of these features b.
         """
-        X = X.astype(self._kind)
+        X = self.pairs.X[:, moved].astype(self._kind)
         scaled = X * d.astype(X.dtype)
         own = 0.5 * np.einsum("ij,ij->i", X, scaled)
         degree, crossed = np.zeros(len(X)), np.zeros(X.shape[1])
@@ -454,9 +460,9 @@ class BlocksPass:
             crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
         return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
 
-    def curvature(self, E: FloatArray) -> float:
-        """The sum of c phi'' |e_i - e_j|^4: distances grow as |e_i - e_j|^2."""
-        distances = euclidean_distances(E)
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative along SS': sum c phi'' |e_i - e_j|^4, E = XS."""
+        distances = euclidean_distances(self.pairs.X @ S)
         total = 0.0
         for rows, columns, _, P in chain.from_iterable(self.kept):
             d = distances(Block(rows, columns))
@@ -465,20 +471,12 @@ class BlocksPass:
 
     @property
     def _kind(self) -> type[np.floating[Any]]:
-        """The precision of second derivatives."""
+        """The precision of second derivatives: single where there are more than a few points."""
         return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
 
     @cached_property
-    def _strips(self) -> list[list[WeightedBlock]]:
-        """The weights in the precision of second derivatives."""
-        return [[block.astype(self._kind) for block in strip] for strip in self.kept]
-
-    @cached_property
-    def _direction_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """[Y, 1], and [Y, E, -e, -1], [E, Y, 1, e] with space for E and e_i = y_i.e_i.
-
-        The product of the latter is -(y_i - y_j).(e_i - e_j).
-        """
+    def _sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[Y, 1], and those two arrays with space for the direction."""
         n, rho = self.Y.shape
         Y_and_one = with_one(self.Y).astype(self._kind)
         left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
@@ -486,13 +484,18 @@ class BlocksPass:
         left[:, :rho] = right[:, rho : 2 * rho] = Y_and_one[:, :rho]
         return Y_and_one, left, right
 
+    @cached_property
+    def _strips(self) -> list[list[WeightedBlock]]:
+        """The weights in the precision of second derivatives."""
+        return [[block.astype(self._kind) for block in strip] for strip in self.kept]
+
 
 @dataclass(frozen=True, eq=False)
 class ListedPairs:
-    """Pairs given one by one, each with its own weight (None: 1)."""
+    """Pairs of the points X given one by one, each with its own weight (None: 1)."""
 
+    X: FloatArray
     pairs: IntArray
-    n_points: int
     weights: FloatArray | None
     loss: PairLoss
     threshold: float
@@ -502,16 +505,16 @@ class ListedPairs:
         """The sparse matrix B that takes differences of points: (B Y)_k = y_i - y_j."""
         k = len(self.pairs)
         ones, starts = np.tile([1.0, -1.0], k), np.arange(0, 2 * k + 1, 2)
-        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, self.n_points))
+        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, len(self.X)))
 
     @cached_property
     def transposed(self) -> scipy.sparse.csr_array:
         """The transpose of `differences`, in row format for fast products."""
         return self.differences.T.tocsr()
 
-    def at(self, Y: FloatArray, keep: bool = True) -> ListPass:
+    def at(self, L: FloatArray, keep: bool = True) -> ListPass:
         """Pass over the listed pairs, one score per pair."""
-        U = self.differences @ Y
+        U = self.differences @ (self.X @ L)
         s = np.einsum("ij,ij->i", U, U) - self.threshold
         total, slope, curvature, _ = self.loss.sums(s)
         if self.weights is not None:
@@ -533,34 +536,35 @@ class ListPass:
 
     @property
     def half_gradient(self) -> FloatArray:
-        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * self.U))
+        return self._collected(self.slope[:, None] * self.U)
 
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        weighted = self.slope[:, None] * (self.pairs.differences @ Z)
-        return np.asarray(self.pairs.transposed @ weighted)
+    @property
+    def gradient(self) -> FloatArray:
+        return self._collected(self.slope[:, None] * (self.pairs.differences @ self.pairs.X))
 
-    def hessian_product(self, E: FloatArray) -> FloatArray:
-        F = self.pairs.differences @ E
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        F = self.pairs.differences @ (self.pairs.X @ D)
         t = 2.0 * self.second * np.einsum("ij,ij->i", self.U, F)
-        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
+        return self._collected(self.slope[:, None] * F + t[:, None] * self.U)
 
-    def curvature_matrix(self, X: FloatArray) -> FloatArray:
+    def curvature_matrix(self) -> FloatArray:
         """What phi'' adds to the Hessian as a matrix: sum_k 2 phi'' (v_k y_k')(v_k y_k')'."""
-        V = self.pairs.differences @ X
+        V = self.pairs.differences @ self.pairs.X
         products = np.einsum("ki,kj->kij", V, self.U).reshape(len(V), -1)
         return np.asarray(products.T @ (2.0 * self.second[:, None] * products))
 
-    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
-        squares = np.square(self.pairs.differences @ X)
+    def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
+        squares = np.square(self.pairs.differences @ self.pairs.X[:, moved])
         return np.asarray((self.second * (squares @ d)) @ squares)
 
-    def curvature(self, E: FloatArray) -> float:
-        F = self.pairs.differences @ E
+    def curvature(self, S: FloatArray) -> float:
+        F = self.pairs.differences @ (self.pairs.X @ S)
         return float(np.vdot(self.second, np.square(np.einsum("ij,ij->i", F, F))))
 
+    def _collected(self, of_pairs: FloatArray) -> FloatArray:
+        """The sum of v_k times the row of each pair: X'B' times the rows."""
+        return np.asarray(self.pairs.X.T @ (self.pairs.transposed @ of_pairs))
 
-FactorPairs: TypeAlias = AllPairs | ListedPairs
-"""Weighted pairs with their losses, to be summed over at any points Y."""
 
 PairPass: TypeAlias = BlocksPass | ListPass
-"""Losses summed over pairs at the points Y, and their derivatives there."""
+"""Losses summed over weighted pairs at XL, and their derivatives there."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import scipy
@@ -53,20 +53,13 @@ FADED = 1e-6
 """A metric whose largest entry is below this share of a typical one's counts as zero."""
 
 
-class _PassInMemory(Protocol):
-    """A pass over pairs in memory: the points, and what was kept of each pair."""
-
-    X: FloatArray
-    at_points: PairPass
-
-
 class _Point(NamedTuple):
     """The value of f and its gradient at a metric, and the pass over the pairs of X there."""
 
     value: float
     gradient: FloatArray
     X: FloatArray
-    at_points: PairPass
+    pairs: PairPass
 
     def hessian(self, i: IntArray, j: IntArray) -> FloatArray:
         """The sums of w_k v_a v_b v_c v_d for all entries (a, b) and (c, d) among (i, j).
@@ -100,11 +93,11 @@ class _Point(NamedTuple):
     def _curvatures(self) -> FloatArray:
         """The symmetric matrix W of the second derivatives w_k = c_k phi''(s_k)."""
         W = np.zeros((len(self.X),) * 2)
-        if isinstance(self.at_points, ListPass):
-            i, j = self.at_points.pairs.pairs.T
-            W[i, j] = W[j, i] = self.at_points.second
+        if isinstance(self.pairs, ListPass):
+            i, j = self.pairs.pairs.pairs.T
+            W[i, j] = W[j, i] = self.pairs.second
             return W
-        for rows, columns, _, second in chain.from_iterable(self.at_points.kept):
+        for rows, columns, _, second in chain.from_iterable(self.pairs.kept):
             W[rows, columns] = -0.5 * second
             W[columns, rows] = W[rows, columns].T
         return W
@@ -158,10 +151,10 @@ class _Problem:
         self.passes += 1
         point = self.objective.program.at(np.linalg.cholesky(A) / self.units[:, None])
         # the second derivatives of a program in memory are the pass itself
-        kept = cast(_PassInMemory, point.make_hessian(False))
+        kept = cast(PairPass, point.make_hessian(False))
         value = point.value + float(np.diag(A) @ self.is_idle)
         gradient = point.gradient / self.unit_squares + np.diag(1.0 * self.is_idle)
-        return _Point(value, gradient, kept.X / self.units, kept.at_points)
+        return _Point(value, gradient, kept.pairs.X / self.units, kept)
 
     def first_state(self, A: FloatArray, point: _Point) -> _State:
         """The variables for a metric: the central path's, but for the equation of the gradient."""
