@@ -20,11 +20,9 @@ import numpy as np
 
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
-from .coordinates import transformed
-from .distances import Factor, Metric, block_distances
+from .distances import Factor, Metric, block_distances, transformed
 from .layout import Layout, Terms
-from .limit import Limit, OutOfTime
-from .passes import Swept, longest_chain, sum_strip, swept, with_one
+from .passes import Limit, OutOfTime, Swept, longest_chain, sum_strip, swept, with_one
 
 logger = logging.getLogger(__name__)
 

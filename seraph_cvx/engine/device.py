@@ -21,11 +21,10 @@ from ..numerics.arrays import (
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.rounding import FUSED_ROUNDINGS
-from .coordinates import take_ends, transformed
-from .distances import DistanceBounds, Metric
+from .distances import DistanceBounds, Metric, take_ends, transformed
 from .layout import Block, Chunk, Layout, Terms
-from .limit import Limit
 from .passes import (
+    Limit,
     Listed,
     Swept,
     longest_chain,

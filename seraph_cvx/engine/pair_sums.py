@@ -22,11 +22,9 @@ from ..numerics.arrays import Array, index_on_device_of, one_blas_thread, to_dev
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .coordinates import Coordinates, TransformedPoints, take_ends
-from .distances import Metric
+from .distances import Coordinates, Metric, TransformedPoints, take_ends
 from .layout import Chunk, Layout, Terms, labeled_first
-from .limit import Limit
-from .passes import Listed, Swept, longest_chain, sweep, sweep_listed
+from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
     from .cluster import ClusterSums

@@ -7,17 +7,19 @@ the points, a pass makes
 
 d_k = v_k' A v_k. With A = LL' and Z = Y = XL the latter is half the gradient with respect to L; for
 t_k = 2 c_k phi''(s_k) (y_i - y_j).(e_i - e_j) its derivative along E = XD is
-X'[(Deg(W) - W) E + (Deg(T) - T) Y].
+X'[(Deg(W) - W) E + (Deg(T) - T) Y]. A pass may have to end before it is complete: see `Limit`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import scipy
@@ -28,7 +30,61 @@ from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_number
 from ..numerics.checks import FloatArray, IntArray
 from .distances import Metric, block_distances, euclidean_distances, listed_distances
 from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Terms, sum_over
-from .limit import Limit
+
+Item = TypeVar("Item")
+
+
+class OutOfTime(Exception):
+    """Raised between two blocks of pairs; `factor` is that of the best metric so far, if any."""
+
+    def __init__(self, factor: FloatArray | None = None) -> None:
+        super().__init__("The time was up, or it was interrupted.")
+        self.factor = factor
+
+
+@dataclass
+class Limit:
+    """The limit of all sums over the same pairs; `deadline` is on the clock of `perf_counter`."""
+
+    deadline: float = np.inf
+    is_interrupted: bool = False
+    is_noticed: bool = False  # whether a sum has ended because of it
+    watch: Callable[[], object] | None = None  # called between two blocks, in any thread
+
+    def check(self) -> None:
+        """Raise OutOfTime where the time is up."""
+        if self.watch is not None:
+            self.watch()
+        if self.is_interrupted or time.perf_counter() >= self.deadline:
+            self.is_noticed = True
+            raise OutOfTime
+
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items one by one, as long as there is time."""
+        for item in items:
+            self.check()
+            yield item
+
+    @contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """A context with this deadline, if there is no earlier one."""
+        before = self.deadline
+        self.deadline = min(before, deadline)
+        try:
+            yield
+        finally:
+            self.deadline = before
+
+    @contextmanager
+    def granted(self, seconds: float) -> Iterator[None]:
+        """A context that has so many seconds from now on, whatever the limit was."""
+        before = self.deadline, self.is_interrupted
+        self.deadline, self.is_interrupted = time.perf_counter() + seconds, False
+        try:
+            yield
+        finally:
+            self.deadline, self.is_interrupted = before
+
 
 EXCLUDED_SCORE = 300.0
 """The score of entries that are no pair: every loss and its derivatives vanish, below 1e-130."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor, as_factor
-from ..engine.limit import OutOfTime
+from ..engine.passes import OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Iteration, run_alternation
 from ..m_step.solve import MStepSolver, warn_of_new_meaning
 from ..model.m_step_objective import MStepObjective

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..display.progress_line import ProgressLine
-from ..engine.limit import Limit, OutOfTime
+from ..engine.passes import Limit, OutOfTime
 from ..fit.alternation import Iteration
 from ..fit.steps import Step
 from ..numerics.checks import FloatArray, counted

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
-from ..engine.limit import OutOfTime
+from ..engine.passes import OutOfTime
 from ..m_step.solve import MStepSolver, warn_of_new_meaning
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values

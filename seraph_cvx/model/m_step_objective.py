@@ -27,11 +27,9 @@ import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
-from ..engine.limit import Limit
-from ..engine.moments import PairMoments, WhitenedBasis, spanning_directions
+from ..engine.moments import PairMoments, Regularizer, WhitenedBasis, spanning_directions
 from ..engine.pair_sums import PairSums
-from ..engine.passes import PairLoss
-from ..engine.regularizer import Regularizer
+from ..engine.passes import Limit, PairLoss
 from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrize
@@ -40,7 +38,7 @@ from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import Geometry, MStepFamily
 from .pair_losses import LOGISTIC
 from .pair_program import PairProgram
-from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
+from .posterior import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty

@@ -26,8 +26,7 @@ import scipy
 
 from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized
-from ..engine.limit import OutOfTime
-from ..engine.passes import ListPass, PairPass
+from ..engine.passes import ListPass, OutOfTime, PairPass
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import scaled_factor, symmetrize

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized, guess_multipliers
-from ..engine.limit import OutOfTime
 from ..engine.moments import WhitenedBasis
+from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram, WeightsPoint
 from ..model.programs import PenalizedProgram, Term

@@ -28,8 +28,8 @@ import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..engine.distances import Factor
-from ..engine.limit import OutOfTime
 from ..engine.moments import WhitenedBasis
+from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint, PairProgram
 from ..model.programs import PenalizedProgram, with_smooth_penalties
@@ -239,10 +239,12 @@ class FactorSearch:
         curvature = current.curvature(columns)
         length = min(math.sqrt(descent / curvature), longest) if curvature > 0.0 else longest
         self.steps += 1
-        while length > 1e-10 * longest and not self._is_late():
+        for _ in range(20):
             trial = self._at(np.hstack([current.L, length * columns]))
             if trial.value < current.value:
                 return trial
+            if self._is_late():
+                break
             length /= 4.0
         return None
 

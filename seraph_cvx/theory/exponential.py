@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike
 from ..baselines.rival import moment, quadratic_forms, state_squared_distances
 from ..certificate import Certificate
 from ..certificate.certificate import LowerBound
-from ..model.soft_labels import check_soft_labels
+from ..model.posterior import check_soft_labels
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.proven_sums import (
     moment_along,
