@@ -45,7 +45,7 @@ class TransformedPoints:
 
     coordinates: Coordinates
     centered: FloatArray
-    given: FloatArray | None
+    given: FloatArray
 
     @cached_property
     def values(self) -> tuple[FloatArray, FloatArray | None]:
@@ -54,8 +54,7 @@ class TransformedPoints:
         if not self.coordinates.with_sizes:
             Z, sizes = self.centered @ basis, None
         else:
-            points = self.centered if self.given is None else self.given
-            points = points if base is None else base
+            points = self.given if base is None else base
             exact = exact_difference(points, column_medians(points))
             Z, sizes = accurate_product(*exact, basis)
         return shifted(Z, column_medians(Z), sizes, len(basis))

@@ -17,7 +17,6 @@ from ..numerics.verified_psd import is_proven_positive_definite
 from ..pairs.data_warnings import clip_far_values
 from .layout import PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
-from .passes import Swept
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,7 @@ class PairMoments:
     @cached_property
     def similar(self) -> FloatArray:
         """The second moment of the similar pairs: sum_S c_k v v'."""
-        return read_only(sum_similar(self.sums).matrix)
+        return read_only(self.sums.over_labeled([], each_similar).matrix)
 
     @cached_property
     def labeled(self) -> FloatArray:
@@ -137,7 +136,7 @@ class PairMoments:
         if n_varying >= len(points):  # they span fewer dimensions than that
             return self
         cut = replace(self, sums=self.sums.of_points(points))
-        T = whiten(cut.everything, self._regularizer_matrix, cut.along)
+        T = whiten(cut.everything, self.regularizer.matrix(self.sums.points.shape[1]), cut.along)
         return cut if T.shape[1] == n_varying else self
 
     @cached_property
@@ -151,7 +150,11 @@ class PairMoments:
         """The whitening T, or t with T = Qt where the pairs have a `span` Q."""
         typical, Q = self.typical, self.span
         if Q is None:
-            return whiten(typical.everything, self._regularizer_matrix, typical.along)
+            return whiten(
+                typical.everything,
+                self.regularizer.matrix(self.sums.points.shape[1]),
+                typical.along,
+            )
         R = self.regularizer.matrix(Q.shape[1])
         return whiten(self.core_moment, R, lambda D: typical.along(Q @ D))
 
@@ -234,7 +237,7 @@ class PairMoments:
 
     def similar_along(self, T: FloatArray) -> FloatArray:
         """The second moment of the similar pairs in other coordinates, summed in them."""
-        return sum_similar(self.sums.with_matrix_coordinates(T)).matrix
+        return self.sums.with_matrix_coordinates(T).over_labeled([], each_similar).matrix
 
     def summed(self, sums: PairSums) -> FloatArray:
         """The second moment of all pairs in the coordinates of `sums`."""
@@ -245,10 +248,6 @@ class PairMoments:
             return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
         anywhere = np.zeros((sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
-
-    @property
-    def _regularizer_matrix(self) -> FloatArray:
-        return self.regularizer.matrix(self.sums.points.shape[1])
 
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
@@ -284,7 +283,7 @@ def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
     the last sum with its confidences.
     """
     Z, xp = sums.held_coordinates, namespace(sums.held_coordinates)
-    total, squares = (to_host(x) for x in (xp.sum(Z, axis=0), xp.matrix_transpose(Z) @ Z))
+    total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
     if sums.labels.confidence is not None:
         unweighted = replace(sums, labels=sums.labels.unweighted)
         labeled = unweighted.over_labeled([], each_labeled)[1]
@@ -305,11 +304,6 @@ def each_labeled(batch: PairBatch) -> PairTerms:
 def each_similar(batch: PairBatch) -> PairTerms:
     """Give every similar pair the weight 1, times its confidence."""
     return PairTerms([batch.similar], batch.similar)
-
-
-def sum_similar(sums: PairSums) -> Swept:
-    """The similar pairs' second moment in the coordinates of `sums`: sum_S c_k v_k v_k'."""
-    return sums.over_labeled([], each_similar)
 
 
 @dataclass(frozen=True, eq=False)

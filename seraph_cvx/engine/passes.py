@@ -228,7 +228,7 @@ def swept(
     left, laplacian = X.T, summed[:, -1:] * Z - summed[:, :-1]
     matrix = short_product(left, laplacian) if in_runs else left @ laplacian
     spread = None if sizes is None else spread_of(summed[:, -1], Z, sizes)
-    return Swept(totals, np.asarray(to_host(matrix)), _on_host(spread))
+    return Swept(totals, np.asarray(to_host(matrix)), to_host(spread))
 
 
 def sweep_listed(
@@ -254,7 +254,7 @@ def sweep_listed(
             size = spread_of(W, Z, sizes)
             spread = size if spread is None else spread + size
     total = np.sum(to_numbers(totals), axis=0)
-    return Swept(total, np.asarray(0.0 if matrix is None else to_host(matrix)), _on_host(spread))
+    return Swept(total, np.asarray(0.0 if matrix is None else to_host(matrix)), to_host(spread))
 
 
 def with_one(Z: Array) -> Array:
@@ -286,10 +286,6 @@ def longest_chain(layout: Layout, in_runs: bool) -> int:
         return block + n + layout.n_blocks + 8
     of_matrix = product_chain(block) + product_chain(n)
     return max(of_matrix, totals_chain(block * block)) + layout.n_blocks + 8
-
-
-def _on_host(x: Array | None) -> FloatArray | None:
-    return None if x is None else np.asarray(to_host(x))
 
 
 class LossSums(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.distances import Coordinates
-from ..engine.moments import PairMoments, Regularizer, WhitenedBasis, sum_similar
+from ..engine.moments import PairMoments, Regularizer, WhitenedBasis, each_similar
 from ..engine.pair_sums import PairSums
 from ..engine.passes import Swept
 from ..numerics.checks import FloatArray, IntArray, check_number
@@ -102,7 +102,7 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     sums = moments.sums
     if moments.unlabeled_weight > 0.0 and not sums.is_sampled:
         return np.asarray(sums.ranges > 0.0)
-    points = sums.exact_points
+    points = sums.given
     if moments.unlabeled_weight == 0.0 and sums.class_layout is not None:
         return np.asarray(np.ptp(points[sums.labels.members], axis=0) > 0.0)
     i, j = sums.listed_pairs(moments.unlabeled_weight).T
@@ -115,7 +115,7 @@ def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> Dual
     The unit of length is that of the points, so that no square of it underflows.
     """
     involved = _involved_points(moments)
-    X = moments.sums.exact_points[involved]
+    X = moments.sums.given[involved]
     X = X - np.mean(X, axis=0)
     n, m = X.shape
     distinct = np.any(X != 0.0, axis=1)
@@ -184,7 +184,7 @@ class Geometry:
     @cached_property
     def similar_in_basis(self) -> FloatArray:
         """The similar pairs' second moment sum_S c_k v v' in whitened coordinates."""
-        return sum_similar(self.sums_in_basis).matrix
+        return self.sums_in_basis.over_labeled([], each_similar).matrix
 
     @cached_property
     def dual_coordinates(self) -> DualCoordinates | None:
@@ -200,7 +200,7 @@ class Geometry:
     @cached_property
     def dual_similar(self) -> Swept:
         """The similar pairs' moment sum_S c_k z_k z_k' in those coordinates, and its spread."""
-        return sum_similar(self.dual_sums)
+        return self.dual_sums.over_labeled([], each_similar)
 
 
 @dataclass(frozen=True, eq=False)
