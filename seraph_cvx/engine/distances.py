@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -132,15 +132,7 @@ class DistanceBounds:
     def on_points(self, X: Array) -> Callable[[Block], Any]:
         """The bounds over a block of the pairs of these points."""
         left, right, width = self.sides(X)
-        lower = product_on(left, right)
-        if not self.with_upper:
-            return lower
-
-        def both(block: Block) -> tuple[Array, Array]:
-            d = lower(block)
-            return d, d + (width[block.rows, None] + width[None, block.columns])
-
-        return both
+        return SideProduct(left, right, width if self.with_upper else None)
 
     def sides(self, X: Array) -> tuple[Array, Array, Array]:
         """Two arrays whose product has the lower bounds; width_i + width_j more is an upper one."""
@@ -186,7 +178,7 @@ def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
     if isinstance(metric, Factor):
         return euclidean_distances(X @ to_device_of(X, metric.L))
     left = X @ to_device_of(X, metric)
-    return product_on(*distance_sides(left, X, namespace(X).sum(left * X, axis=1)))
+    return SideProduct(*distance_sides(left, X, namespace(X).sum(left * X, axis=1)))
 
 
 def euclidean_distances(Y: Array, less: float = 0.0) -> Callable[[Block], Array]:
@@ -194,7 +186,7 @@ def euclidean_distances(Y: Array, less: float = 0.0) -> Callable[[Block], Array]
     left, right = distance_sides(Y, Y, namespace(Y).sum(Y * Y, axis=1))
     if less:
         left[:, -2] -= less
-    return product_on(left, right)
+    return SideProduct(left, right)
 
 
 def listed_distances(V: Array, metric: Metric) -> Any:
@@ -221,12 +213,21 @@ def distance_sides(left: Array, right: Array, square: Array) -> tuple[Array, Arr
     )
 
 
-def product_on(left: Array, right: Array) -> Callable[[Block], Array]:
-    """The product left right' over a block; on a device EXCLUDED_DISTANCE where it has a mask."""
-    xp = namespace(left)
+class SideProduct(NamedTuple):
+    """The product left right' over a block; on a device EXCLUDED_DISTANCE where it has a mask.
 
-    def product(block: Block) -> Array:
-        d = left[block.rows, :] @ right[block.columns, :].T
-        return d if block.mask is None else xp.where(block.mask, EXCLUDED_DISTANCE, d)
+    With a width these are lower bounds, and width_i + width_j more are upper ones.
+    """
 
-    return product
+    left: Array
+    right: Array
+    width: Array | None = None
+
+    def __call__(self, block: Block) -> Any:
+        """The distances of the pairs of a block, or lower and upper bounds on them."""
+        d = self.left[block.rows, :] @ self.right[block.columns, :].T
+        if block.mask is not None:
+            d = namespace(d).where(block.mask, EXCLUDED_DISTANCE, d)
+        if self.width is None:
+            return d
+        return d, d + (self.width[block.rows, None] + self.width[None, block.columns])

@@ -495,7 +495,8 @@ class BlocksPass:
 
         sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each of these features b.
         """
-        X = self.pairs.X[:, moved].astype(self._kind)
+        kind = np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+        X = self.pairs.X[:, moved].astype(kind)
         scaled = X * d.astype(X.dtype)
         own = 0.5 * np.einsum("ij,ij->i", X, scaled)
         degree, crossed = np.zeros(len(X)), np.zeros(X.shape[1])
@@ -521,16 +522,12 @@ class BlocksPass:
             total -= (0.25 if rows == columns else 0.5) * float(np.vdot(P, d * d))
         return total
 
-    @property
-    def _kind(self) -> type[np.floating[Any]]:
-        """The precision of second derivatives: single where there are more than a few points."""
-        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
-
     @cached_property
     def _sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """[Y, 1], and those two arrays with space for the direction."""
         n, rho = self.Y.shape
-        Y_and_one = with_one(self.Y).astype(self._kind)
+        kind = np.float32 if n > SINGLE_PRECISION_POINTS else np.float64
+        Y_and_one = with_one(self.Y).astype(kind)
         left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
         right = np.ones((n, 2 * rho + 2), dtype=Y_and_one.dtype)
         left[:, :rho] = right[:, rho : 2 * rho] = Y_and_one[:, :rho]
@@ -538,8 +535,10 @@ class BlocksPass:
 
     @cached_property
     def _strips(self) -> list[list[WeightedBlock]]:
-        """The weights in the precision of second derivatives."""
-        return [[block.astype(self._kind) for block in strip] for strip in self.kept]
+        """The weights in the precision of second derivatives: as kept, or single."""
+        if not SINGLE_PRECISION_POINTS < len(self.Y) <= EXACT_POINTS:
+            return self.kept
+        return [[block.astype(np.float32) for block in strip] for strip in self.kept]
 
 
 @dataclass(frozen=True, eq=False)

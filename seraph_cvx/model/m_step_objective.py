@@ -141,6 +141,9 @@ class MStepObjective:
     penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
     linear_blocks: tuple[Penalty, ...] = field(default=(), kw_only=True)
+    mu: float = field(init=False)
+    has_soft_labels: bool = field(init=False)  # whether some unlabeled pair may have q(+1) > 0
+    limit: Limit = field(init=False)  # of all sums over the pairs; shared with the family
 
     def __post_init__(self) -> None:
         pairs, term = self.pairs, self.manifold_term
@@ -169,6 +172,8 @@ class MStepObjective:
         normalized = {
             "family": family,
             "unlabeled_weight": family.mu,
+            "mu": family.mu,
+            "limit": family.sums.limit,
             "threshold": family.threshold,
             "manifold_term": family.manifold_term,
             "trace_weight": trace_weight,
@@ -176,6 +181,8 @@ class MStepObjective:
             "penalties": tuple(others),
             "linear_blocks": tuple(linear),
         }
+        is_given = self.soft_labels is not None or self.previous_metric is not None
+        normalized["has_soft_labels"] = is_given and family.mu > 0.0
         if self.soft_labels is not None and self.previous_metric is not None:
             raise ValueError("Give either soft_labels or previous_metric, not both.")
         if self.soft_labels is not None:
@@ -276,11 +283,6 @@ class MStepObjective:
         return self.geometry.sums
 
     @property
-    def limit(self) -> Limit:
-        """The limit of all sums over the pairs; shared with the family."""
-        return self.family.sums.limit
-
-    @property
     def moments(self) -> PairMoments:
         """The sums over pairs that do not depend on the soft labels."""
         return self.geometry.moments
@@ -306,11 +308,6 @@ class MStepObjective:
     def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimized."""
         return self.geometry.basis
-
-    @property
-    def mu(self) -> float:
-        """The weight mu of an unlabeled pair, as a number."""
-        return float(self.unlabeled_weight)
 
     @cached_property
     def program(self) -> PairProgram:
@@ -373,12 +370,6 @@ class MStepObjective:
         if not self.has_soft_labels:
             return None
         return LabelEnclosure(self.soft_labeling, Thresholds.of(self.threshold))
-
-    @property
-    def has_soft_labels(self) -> bool:
-        """Whether some unlabeled pair may have a label q(+1) > 0."""
-        given = self.soft_labels is not None or self.previous_metric is not None
-        return self.mu > 0.0 and given
 
     @cached_property
     def soft_label_matrix(self) -> FloatArray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
@@ -90,7 +90,8 @@ class PairProgram:
 
         remote = self.sums.remote
         if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
-            sum_over = partial(remote.over_unlabeled, [Factor(L)], self._terms, self.sums.limit)
+            terms = LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
+            sum_over = partial(remote.over_unlabeled, [Factor(L)], terms, self.sums.limit)
             (total, excess), half, _ = sum_over(along_factor=True)
             return _RemotePass(float(total), half, lambda: sum_over().matrix, float(excess))
         total, push = self._losses(L @ L.T, with_gradient=True)
@@ -144,18 +145,20 @@ class PairProgram:
         n_pairs = max(250 * max(m, L.size), n * n // 1000)  # so many for each number in L
         return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
 
-    def preconditioner(self, L: FloatArray, half_gradient: FloatArray) -> FloatArray | None:
+    def preconditioner(self, point: FactorPoint) -> FloatArray | None:
         """About the Hessian with respect to L, as a matrix; None where it is not worth its cost.
 
         It is made of 4 to 50 drawn pairs for each number in L, as many as take no more work than
         8 passes that are matrix products alone, nor more memory than 2^24 numbers.
         """
-        n, size, (m, rank) = self.sums.n_points, max(L.size, 1), L.shape
+        L, n = point.L, self.sums.n_points
+        size, (m, rank) = max(L.size, 1), L.shape
         wanted = max(50 * L.size, LEAST_DRAWN)
         n_pairs = int(min(wanted, 8 * n * n * (rank + 10) / size**2, (1 << 24) / size))
         if n_pairs < 4 * L.size or n < SMALL or self._is_listed or self._gpu is not None:
             return None
         passes = self._drawn_passes(L, n_pairs)
+        half_gradient = 0.5 * point.factor_gradient - self.recession @ L
         S = self._sampled_hessian(L, half_gradient, passes).gradient + self.recession
         H = np.sum([some.curvature_matrix() for some in passes], axis=0)
         for column in range(rank):
@@ -229,11 +232,6 @@ class PairProgram:
         return GpuPairs(points, len(labels.members), self.loss, LOGISTIC, mu, self.threshold)
 
     @property
-    def _terms(self) -> LossTerms:
-        """The losses of all pairs, labeled ones included."""
-        return LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
-
-    @property
     def _n_rough_points(self) -> int:
         """The number of points of which rough second derivatives are; all where few save little."""
         n, m = self.sums.points.shape
@@ -278,7 +276,7 @@ class PairProgram:
         if self._is_listed:
             return ListedPairs(X, labels.listed, labels.confidence, LOGISTIC, self.threshold)
         counts = None if counts is None else counts[members]
-        terms = replace(self._terms, threshold=0.0, counts=counts)
+        terms = LossTerms(self.loss, 0.0, self.unlabeled_weight, LOGISTIC, counts)
         return AllPairs(X, layout, terms, self.threshold, sums.visit_all)
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
@@ -375,12 +373,6 @@ class FactorPoint:
         """The derivative of `factor_gradient` along D; an estimate where there are many points."""
         product = self.make_hessian(rough).hessian_product(D)
         return np.asarray(2.0 * (product + self.program.recession @ D))
-
-    @property
-    def preconditioner(self) -> FloatArray | None:
-        """About the Hessian, as a matrix; None where that is not worth its cost."""
-        half = 0.5 * self.factor_gradient - self.program.recession @ self.L
-        return self.program.preconditioner(self.L, half)
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""

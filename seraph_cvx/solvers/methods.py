@@ -35,7 +35,8 @@ def newton_method(
     `start_factor`, a factor instead of a `start`, the answer is not compared with the start once
     more. With penalties this is the method of multipliers, or another that suits them.
     """
-    clock, deadline = _clock_and_deadline(time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
         from .multipliers import solve_penalized
 
@@ -70,7 +71,8 @@ def fista(
     directions in which the points do not differ.
     """
     _refuse_penalties(objective, "fista")
-    clock, deadline = _clock_and_deadline(time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
     run = _fista_steps(objective, tol, max_iter, start, deadline, watch)
     return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
 
@@ -90,7 +92,8 @@ def projected_gradient(
     _refuse_penalties(objective, "projected-gradient")
     from .gradient_steps import Coordinates, minimize_by_gradient_steps
 
-    clock, deadline = _clock_and_deadline(time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
     data = Coordinates(objective.program, identity, identity)
     run = minimize_by_gradient_steps(objective, data, tol, max_iter, start, deadline, watch=watch)
@@ -104,12 +107,6 @@ def _refuse_penalties(objective: MStepObjective, name: str) -> None:
             f"{name} takes no penalties but the trace penalty and the manifold term: "
             f'use solver="newton" or a conic solver for {list(objective.penalties)}.'
         )
-
-
-def _clock_and_deadline(time_limit: float | None) -> tuple[float, float]:
-    """The time now, and when it will be up."""
-    clock = time.perf_counter()
-    return clock, np.inf if time_limit is None else clock + time_limit
 
 
 def _fista_steps(

@@ -198,7 +198,7 @@ class FactorSearch:
         shape = current.L.shape
         if current.steepness <= STEEP and isinstance(self.program, PairProgram):
             if self.estimate is None or len(self.estimate) != current.L.size:
-                self.estimate = _shifted_factor(current.preconditioner)
+                self.estimate = _shifted_factor(self.program.preconditioner(current))
             if self.estimate is not None:
                 factor = self.estimate, True
                 return lambda R: scipy.linalg.cho_solve(factor, R.ravel()).reshape(shape)
