@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -213,7 +213,8 @@ def distance_sides(left: Array, right: Array, square: Array) -> tuple[Array, Arr
     )
 
 
-class SideProduct(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class SideProduct:
     """The product left right' over a block; on a device EXCLUDED_DISTANCE where it has a mask.
 
     With a width these are lower bounds, and width_i + width_j more are upper ones.

@@ -18,8 +18,11 @@ BLOCK = 120
 """Most points per side of a block: its arrays stay below the 128 KiB from which on glibc maps new
 memory for each of them."""
 
-THREADED_POINTS = 960
+THREADED_POINTS = 8 * BLOCK
 """With fewer points there is a single strip: a pass is over before a second thread starts."""
+
+CHUNK = 1 << 20
+"""Numbers, at most, of the differences of listed pairs that are made at a time: 8 MB."""
 
 MOST_STRIPS = 256
 """Each strip is a partial sum of its own."""

@@ -23,7 +23,7 @@ from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
 from .distances import Coordinates, Metric, TransformedPoints, take_ends
-from .layout import Chunk, Layout, Terms, labeled_first
+from .layout import CHUNK, Chunk, Layout, Terms, labeled_first
 from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from .device import DeviceSums, DrawnPairs
 
     RemoteSums: TypeAlias = DeviceSums | DrawnPairs | ClusterSums
-
-CHUNK = 1 << 20
-"""Numbers per chunk of labeled differences."""
 
 ENOUGH_FOR_WORKERS = 1024
 """With fewer points, a pass is over before a worker has heard of it."""

@@ -495,7 +495,7 @@ class BlocksPass:
 
         sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each of these features b.
         """
-        kind = np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+        kind: Any = np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
         X = self.pairs.X[:, moved].astype(kind)
         scaled = X * d.astype(X.dtype)
         own = 0.5 * np.einsum("ij,ij->i", X, scaled)

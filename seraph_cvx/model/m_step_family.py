@@ -158,10 +158,6 @@ def _nodes(moments: PairMoments) -> DualCoordinates:
     return _without_regularizer(np.eye(k), base)
 
 
-MOST_KEPT = 4
-"""Values of lambda whose coordinates are kept at a time."""
-
-
 @dataclass(frozen=True, eq=False)
 class Geometry:
     """The coordinates of M-steps with the same pairs, mu and R, whatever their soft labels."""
@@ -255,7 +251,7 @@ class MStepFamily:
             penalty = Regularizer(trace_weight, self.manifold_term)
             sums = self.sums.on_host if on_host else self.sums
             moments = self._moments_for(penalty, sums)
-            for other in list(self._geometries)[: 1 - MOST_KEPT]:
+            for other in list(self._geometries)[:-3]:  # four values of lambda are kept
                 del self._geometries[other]
             self._geometries[key] = Geometry(sums, moments, penalty, spans_all)
         return self._geometries[key]

@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 RANK_TOLERANCE = 1e-12
 """An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
 
-CLEAR_OF_ROUNDING = 1e6
-"""An eigenvalue this many rounding errors from zero needs no exact rank."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MStepObjective:
@@ -487,7 +484,8 @@ class MStepObjective:
         if self.has_soft_labels or self.manifold_term is not None or self.penalties:
             return None
         n_varying = np.count_nonzero(np.diag(self.pair_moment))
-        is_clear = eigenvalues[0] > CLEAR_OF_ROUNDING * self.moments.noise * eigenvalues[-1]
+        # a million rounding errors from zero needs no exact rank
+        is_clear = eigenvalues[0] > 1e6 * self.moments.noise * eigenvalues[-1]
         if is_clear and self.whitening.shape[1] == n_varying:
             return None
         return self._direction_without_similar_pairs()

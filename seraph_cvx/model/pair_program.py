@@ -131,9 +131,8 @@ class PairProgram:
     def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
         if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
-            if self.gpu_pairs is None:
-                whole = self._gpu.few.pass_at(L)
-            on_gpu: FactorHessian = getattr(whole, "second_order_pass", whole)
+            some: Any = self._gpu.few.pass_at(L) if self.gpu_pairs is None else whole
+            on_gpu: FactorHessian = getattr(some, "second_order_pass", some)
             return on_gpu
         n, m = self.sums.points.shape
         if rough and self._n_rough_points < n:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
-from ..engine.layout import BatchSums, Block, PairBatch, PairTerms
-from ..engine.pair_sums import CHUNK, PairSums
+from ..engine.layout import CHUNK, BatchSums, Block, PairBatch, PairTerms
+from ..engine.pair_sums import PairSums
 from ..numerics.arrays import Array, fused_kernels, namespace
 from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import check_metric
