@@ -54,6 +54,9 @@ class PairSums:
     points_in: TransformedPoints | None = None  # other coordinates, in which all is summed
     matrices_in: TransformedPoints | None = None  # or in which v v' is
     remote: RemoteSums | None = None  # another way to sum over the unlabeled pairs
+    is_sampled: bool = False  # whether drawn pairs stand for all unlabeled ones
+    stands_for: float = 1.0  # the number of unlabeled pairs that each one counted stands for
+    n_base: int = 0  # the number of products that are summed for one coordinate of matrices
     limit: Limit = field(default_factory=Limit)  # of these sums in any coordinates
 
     @classmethod
@@ -76,6 +79,8 @@ class PairSums:
             layout,
             n_jobs,
             remote=_remote_sums(pairs, order, centered, given, layout),
+            is_sampled=pairs.drawn is not None,
+            stands_for=1.0 if pairs.drawn is None else pairs.n_unlabeled / len(pairs.drawn),
         )
 
     def with_point_coordinates(self, T: FloatArray) -> PairSums:
@@ -100,7 +105,7 @@ class PairSums:
         elif remote is not None:
             Z, sizes = points.values
             remote = remote.with_matrix_points(Z, np.asarray(sizes))
-        return replace(self, matrices_in=points, remote=remote)
+        return replace(self, matrices_in=points, remote=remote, n_base=len(coordinates.basis))
 
     def _transformed(self, coordinates: Coordinates) -> TransformedPoints:
         if self.points_in is not None or self.matrices_in is not None:
@@ -109,7 +114,8 @@ class PairSums:
 
     def of_points(self, points: FloatArray) -> PairSums:
         """Sums over all pairs of other points with the same labels, by threads of this process."""
-        return replace(self, centered=points, given=points, remote=None)
+        whole = replace(self, centered=points, given=points, remote=None)
+        return replace(whole, is_sampled=False, stands_for=1.0)
 
     @property
     def on_host(self) -> PairSums:
@@ -160,11 +166,6 @@ class PairSums:
         return int((self.centered if points is None else points.coordinates.basis).shape[1])
 
     @property
-    def n_base(self) -> int:
-        """The number of products that are summed for one coordinate of matrices."""
-        return 0 if self.matrices_in is None else len(self.matrices_in.coordinates.basis)
-
-    @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
         rows = self._chunks[0].pairs.stop if self._chunks else 0
@@ -181,16 +182,6 @@ class PairSums:
     def is_remote(self) -> bool:
         """Whether unlabeled pairs are summed over by other means than threads of this process."""
         return self.remote is not None and self.remote.is_available
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether drawn pairs stand for all unlabeled ones."""
-        return self.remote is not None and self.remote.drawn is not None
-
-    @property
-    def stands_for(self) -> float:
-        """The number of unlabeled pairs that each one counted stands for."""
-        return 1.0 if self.remote is None else self.remote.stands_for
 
     def listed_pairs(self, unlabeled_weight: float) -> IntArray:
         """The pairs that count, where not all of U do: labeled ones, and drawn ones."""

@@ -173,11 +173,28 @@ def sum_strip(
     return StripSums(np.sum(to_numbers(totals), axis=0), summed, kept)
 
 
-def sum_strips(strips: Iterable[StripSums]) -> tuple[FloatArray, Array | None, list[Any]]:
-    """The sums over all strips, added in their order, and what each of them kept."""
+def sum_strips(
+    layout: Layout,
+    distances: Sequence[Callable[[Block], Any]],
+    terms: Terms,
+    Z_and_one: Array,
+    visit_all: VisitAll = map,
+    in_runs: bool = False,
+    keep: type[np.floating[Any]] | None = None,
+    limit: Limit | None = None,
+) -> tuple[FloatArray, Array | None, list[Any]]:
+    """The sums over all strips, added in their order, and what each of them kept.
+
+    The limit is looked at before each block; `visit_all` may look at one before each strip.
+    """
+
+    def visit(number: int) -> StripSums:
+        blocks = layout.strip(number) if limit is None else limit.each(layout.strip(number))
+        return sum_strip(blocks, distances, terms, Z_and_one, in_runs, keep)
+
     totals: Any = 0.0
     summed, kept = None, []
-    for strip in strips:
+    for strip in visit_all(visit, range(layout.n_strips)):
         totals = totals + strip.totals
         kept.append(strip.kept)
         if summed is None:
@@ -199,18 +216,12 @@ def sweep(
 ) -> Swept:
     """Sum the terms and the weighted z z' over all pairs of a layout of the points X.
 
-    `sizes` are bounds on what Z was rounded from; with them the spread is made. The limit is looked
-    at before each block; `visit_all` may look at one before each strip.
+    `sizes` are bounds on what Z was rounded from; with them the spread is made.
     """
     in_runs = sizes is not None and isinstance(Z, np.ndarray)
     distances = [block_distances(X, metric) for metric in metrics]
-    one = with_one(Z)
-
-    def visit(number: int) -> StripSums:
-        blocks = layout.strip(number)
-        return sum_strip(limit.each(blocks) if limit else blocks, distances, terms, one, in_runs)
-
-    totals, summed, _ = sum_strips(visit_all(visit, range(layout.n_strips)))
+    given = layout, distances, terms, with_one(Z), visit_all, in_runs
+    totals, summed, _ = sum_strips(*given, limit=limit)
     return swept(totals, summed, Z, Z, sizes, in_runs)
 
 
@@ -402,25 +413,10 @@ class AllPairs:
         Y = self.X @ L
         scores = euclidean_distances(Y, less=self.threshold)
         kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
-        (total, excess), summed, kept = self.summed(scores, Y, kind if keep else None)
-        return BlocksPass(
-            self, Y, scores, float(total), float(excess), summed, kept if keep else []
-        )
-
-    def summed(
-        self,
-        scores: Callable[[Block], Any],
-        Z: FloatArray,
-        keep: type[np.floating[Any]] | None = None,
-    ) -> tuple[FloatArray, FloatArray, list[list[WeightedBlock]]]:
-        """The totals, W [Z, 1] and the kept weights of each strip."""
-        one = with_one(Z)
-
-        def visit(number: int) -> StripSums:
-            return sum_strip(self.layout.strip(number), [scores], self.terms, one, keep=keep)
-
-        totals, summed, kept = sum_strips(self.visit_all(visit, range(self.layout.n_strips)))
-        return totals, np.asarray(summed), kept
+        given = self.layout, [scores], self.terms, with_one(Y), self.visit_all
+        (total, excess), summed, kept = sum_strips(*given, keep=kind if keep else None)
+        sums = float(total), float(excess), np.asarray(summed)
+        return BlocksPass(self, Y, scores, *sums, kept if keep else [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,7 +449,9 @@ class BlocksPass:
             for block in chain.from_iterable(self.kept):
                 block.add_to(summed, X)
         else:
-            summed = self.pairs.summed(self.scores, X)[1][:, :-1]
+            pairs, scores = self.pairs, [self.scores]
+            given = pairs.layout, scores, pairs.terms, with_one(X), pairs.visit_all
+            summed = np.asarray(sum_strips(*given)[1])[:, :-1]
         return np.asarray(X.T @ (self.summed[:, -1:] * X - summed))
 
     def hessian_product(self, D: FloatArray) -> FloatArray:

@@ -36,6 +36,7 @@ from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from .gradient_steps import Iterate, projected_step
 from .interior_point import is_for_interior_point, solve_sparse
 from .newton import (
+    CLOSED,
     FLAT,
     OVERFLOWED,
     STOPPED,
@@ -46,7 +47,6 @@ from .newton import (
     SolverRun,
     Watch,
     keeping_factor,
-    newton_status,
     subsampled_objective,
     typical_metric,
 )
@@ -173,7 +173,7 @@ def solve_penalized(
     metric = None
     is_converged = best.relative_gap <= tol
     if is_converged:
-        status = newton_status(best)
+        status = CLOSED.format(best.factor.shape[1])
         best, metric = _with_zeros(objective, best, tol, envelopes)
     return SolverRun(
         best, is_converged, search.steps, search.passes, seconds, status, metric=metric

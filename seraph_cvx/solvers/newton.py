@@ -52,6 +52,7 @@ SUBSAMPLE_SIZE, SUBSAMPLE_TOL = 400, 1e-3
 """Points of the small M-step that a large one starts from, and its gap: sampling moves the optimum
 by more, so that 1e-1 to 1e-4 took the same time; 200 points took more, 800 serve fewer M-steps."""
 
+CLOSED = "gap closed by Newton's method at rank {}"
 STOPPED, OVERFLOWED, STALLED = "stopped from outside", "overflow", "no further progress"
 """The status of a method that its `watch` ended, whose numbers became too large, or that stalled.
 """
@@ -387,7 +388,7 @@ def newton(
         search.tol *= 0.1
         level = 0.0 if start_factor is None else TOLERANCE_SHARE * search.tol
     is_stopped = search.is_stopped and not is_converged
-    status = STOPPED if is_stopped else newton_status(best)
+    status = STOPPED if is_stopped else CLOSED.format(best.factor.shape[1])
     decrease = (search.start_value - current.value) / max(1.0, abs(current.value))
     return SolverRun(best, is_converged, search.steps, search.passes, seconds, status, decrease)
 
@@ -401,11 +402,6 @@ def keeping_factor(basis: WhitenedBasis, L: FloatArray | None = None) -> Iterato
         factor = error.factor if L is None else L
         found = None if factor is None else basis.matrix @ factor
         raise OutOfTime(found) from None
-
-
-def newton_status(certificate: Certificate) -> str:
-    """The status of a method that closed the gap at this certificate."""
-    return f"gap closed by Newton's method at rank {certificate.factor.shape[1]}"
 
 
 def rough_m_step(
