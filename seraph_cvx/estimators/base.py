@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor, as_factor
-from ..engine.limit import Limit, OutOfTime
+from ..engine.passes import Limit, OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Alternation, Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective

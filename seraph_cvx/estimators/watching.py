@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..display.progress_line import ProgressLine
-from ..engine.limit import Limit
+from ..engine.passes import Limit
 from ..fit.alternation import Iteration
 from ..fit.steps import Step
 from ..numerics.checks import FloatArray, counted

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
-from ..engine.limit import OutOfTime
+from ..engine.passes import OutOfTime
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values

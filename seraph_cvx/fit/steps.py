@@ -16,7 +16,7 @@ import numpy as np
 
 from ..certificate.certify import certify_factor
 from ..engine.distances import Factor, as_factor
-from ..engine.limit import OutOfTime
+from ..engine.passes import OutOfTime
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint

@@ -24,12 +24,6 @@ OWN_SOLVERS = ("newton", "fista", "projected-gradient")
 
 FORMULATIONS = ("primal", "dual")
 
-LEAST_SECONDS = 1e-3
-"""What a solver is given where no time is left: some of them take 0 for no limit."""
-
-LARGEST_MOMENT = 1e150
-"""The largest trace of the second moment C whose square does not overflow."""
-
 
 @dataclass
 class MStepSolver:
@@ -121,7 +115,7 @@ class MStepSolver:
     @property
     def _seconds(self) -> float | None:
         """How long the next M-step may take; None: as long as it takes."""
-        left = max(self.deadline - time.perf_counter(), LEAST_SECONDS)
+        left = max(self.deadline - time.perf_counter(), 1e-3)  # some take 0 for no limit
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
 
@@ -140,7 +134,7 @@ class MStepSolver:
             return newton_method(*given, watch=self.watch, start_factor=start_factor)
         if self.solver == "fista":
             return fista(*given, watch=self.watch)
-        if np.trace(objective.pair_moment) > LARGEST_MOMENT:
+        if np.trace(objective.pair_moment) > 1e150:  # its square overflows
             raise ValueError(
                 "projected-gradient works in the units of the features, and their fourth powers "
                 'overflow: divide X by a constant, or use solver="newton", which is free of units.'

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from ..model.soft_labels import check_soft_labels
+from ..model.posterior import check_soft_labels
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet

@@ -566,7 +566,7 @@ PLANTED = {
         lambda _: lambda A: A,
         test_the_papers_steps_end_certified,
     ),
-    "model.e_step: soft_label": (
+    "model.posterior: soft_label": (
         lambda _: lambda s, sharpness: posterior_similar(s),
         test_any_soft_labels_are_probabilities_by_their_formula,
     ),
