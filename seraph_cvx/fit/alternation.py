@@ -277,9 +277,9 @@ def run_alternation(
         solver,
         tolerance=run.goal,
         metric=start.metric,
-        descent_tol=m_step_tol if accelerate else None,
-        most_descents=max_iter - 2,
-        least_fall=max(tol, 1e-13),  # less is rounding
+        descent_tol=run.m_step_tol if accelerate else None,
+        most_descents=run.max_iter - 2,
+        least_fall=max(run.tol, 1e-13),  # less is rounding
     )
     status, limit = Status.ITERATION_LIMIT, objective.limit
     try:
