@@ -65,16 +65,16 @@ def test_a_time_limit_is_for_all_m_steps_together(accelerate):
 
 
 def press_ctrl_c(monkeypatch, *at_steps):
-    """Ctrl-C is pressed in these steps of Newton's method."""
-    step, calls = FactorSearch._step, []
+    """Ctrl-C is pressed before these passes of Newton's method."""
+    at, calls = FactorSearch._at, []
 
-    def pressing(self, now):
+    def pressing(self, L):
         calls.append(1)
         if len(calls) in at_steps:
             signal.raise_signal(signal.SIGINT)
-        return step(self, now)
+        return at(self, L)
 
-    monkeypatch.setattr(FactorSearch, "_step", pressing)
+    monkeypatch.setattr(FactorSearch, "_at", pressing)
 
 
 @pytest.mark.parametrize("at_step", [1, 4])

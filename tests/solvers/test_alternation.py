@@ -176,7 +176,7 @@ def test_without_newton_or_unlabeled_pairs_there_is_nothing_to_accelerate(settin
 
 def test_with_fista_every_m_step_is_fistas_and_there_is_no_descent(monkeypatch):
     """The descent on J is Newton's method, which is not called."""
-    monkeypatch.setattr(FactorSearch, "_step", None)
+    monkeypatch.setattr(FactorSearch, "points", None)
     run = alternate(pairs_of("iris", 24), solver="Fista", tol=1e-4, m_step_tol=1e-6)
     assert (run.m_step.solver, run.status) == ("fista", Status.CERTIFIED)
     assert {step.kind for step in run.history} == {M_STEP}
