@@ -98,7 +98,7 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray | Factor) -> flo
         similar = to_device_of(far, batch.similar)
         return PairTerms([far * similar, (1.0 - far) * (1.0 - similar)])
 
-    sums = np.asarray(objective.sums.over_labeled([A], doubts)[0], dtype=np.float64)
+    sums = np.array(list(map(float, objective.sums.over_labeled([A], doubts)[0])))
     totals = np.array([pairs.similar_total, pairs.labeled_total - pairs.similar_total])
     means = np.divide(sums, totals, out=np.full(2, 0.5), where=totals > 0.0)
     return float(np.clip(np.sum(means), 0.0, 1.0))
