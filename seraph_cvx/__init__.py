@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .certificate import certify
 from .fit.alternation import alternate
 from .m_step.solve import solve_m_step
-from .model.e_step import e_step
 from .model.m_step_objective import MStepObjective
+from .model.posterior import e_step
 from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 

@@ -233,6 +233,7 @@ def _fetch(name: str, data_dir: str | os.PathLike[str] | None, download: bool) -
 
 
 def _read_csv(path: Path) -> tuple[Any, Any]:
+    """The features and the classes of a file with a header and a last column `label`."""
     table = np.loadtxt(path, str, None, ",", quotechar='"', encoding="utf-8-sig")
     if (last := table[0, -1]) != "label":
         raise ValueError(f"The last column of {path} is {str(last)!r}; it must be `label`.")
@@ -240,6 +241,7 @@ def _read_csv(path: Path) -> tuple[Any, Any]:
 
 
 def _read_images(name: str, path: Path) -> tuple[Any, Any]:
+    """The images, halved, and the digits of a file of arrays X and y."""
     side = _SIDES[name]
     with np.load(path) as arrays:
         if not {"X", "y"} <= set(arrays.files):

@@ -38,7 +38,6 @@ FOLDERS = [
     "race",
     "__init__",
     "plots",
-    "explorer",
     "cli",
     "__main__",
 ]
@@ -55,6 +54,7 @@ MAY_IMPORT = {
     ),
     "matplotlib": ("plots",),
     "jinja2": ("display.page",),
+    "latex2mathml": ("display.mathml",),
     "typer": ("cli",),
     "rich": ("cli", "display.progress_line"),
     "marimo": (),
@@ -83,10 +83,9 @@ MAY_CATCH_ALL = (
     "cli.exercises",
     "cli.problems",
     "estimators.saving",
-    "fit.checkpoint",
 )
 """The command answers every error in words, checks the code of students and runs files of users;
-files of models and checkpoints come from whomever."""
+files of models come from whomever."""
 
 
 FILES = {

@@ -44,7 +44,7 @@ ENTROPY_CURVATURE = Formula(
     "The entropy of the posterior is not convex",
     "",
     r"\frac{d^2}{ds^2} H(\sigma(s)) = \sigma(s) \sigma(-s)"
-    r" (s \operatorname{tanh}(\frac{s}{2}) - 1)",
+    r" \left(s \operatorname{tanh}\left(\frac{s}{2}\right) - 1\right)",
     "H: the binary entropy in nats; negative for |s| < 1.54",
 )
 
@@ -53,7 +53,7 @@ LEAST_OVER_SOFT_LABELS = Formula(
     "",
     r"q(y) = \frac{p(y)^a}{\sum_{y'} p(y')^a}"
     "\n"
-    r"\min_{q} \mu (E_q[-\ln p] - \frac{H(q)}{a}) = -\frac{\mu}{a} \ln \sum_{y} p(y)^a"
+    r"\min_{q} \mu \left(E_q[-\ln p] - \frac{H(q)}{a}\right) = -\frac{\mu}{a} \ln \sum_{y} p(y)^a"
     r" = \mu \frac{a - 1}{a} H_a(p)",
     "H_a: the Renyi entropy of order a, whose definition is the last equation; the best q is the "
     "E-step",
@@ -126,7 +126,8 @@ SORTED_LAGRANGIAN = Formula(
 TOUCHING_POINT = Formula(
     "Where the slope is p",
     "",
-    r"\sigma(s) = p \Rightarrow s = \ln(\frac{p}{1 - p}) , \quad \ln(1 + e^s) = -\ln(1 - p)"
+    r"\sigma(s) = p \Rightarrow s = \ln\left(\frac{p}{1 - p}\right) , \quad"
+    r" \ln(1 + e^s) = -\ln(1 - p)"
     "\n"
     r"\ln(1 + e^s) - p s = -\ln(1 - p) - p \ln p + p \ln(1 - p)",
     "for 0 < p < 1",
@@ -161,7 +162,7 @@ DUAL_SLOPE = Formula(
     "The slope of the dual's Lagrangian",
     "",
     r"\frac{d}{dp_k} (D(p) + \langle A, M(p) \rangle)"
-    r" = c_k (\ln(\frac{1 - p_k}{p_k}) + s_k)",
+    r" = c_k \left(\ln\left(\frac{1 - p_k}{p_k}\right) + s_k\right)",
 )
 
 GRADIENT = Formula(
@@ -197,9 +198,10 @@ LONGER_STEP = Formula(
     "A longer step toward p never lowers D",
     "",
     r"\frac{d}{d \tau} D(p_\tau) = \sum_{k} c_k (1 - p_k)"
-    r" (\eta + \ln(\frac{p_{\tau k}}{1 - p_{\tau k}}))"
+    r" \left(\eta + \ln\left(\frac{p_{\tau k}}{1 - p_{\tau k}}\right)\right)"
     "\n"
-    r"p_{\tau k} \geq p_k \Rightarrow \eta + \ln(\frac{p_{\tau k}}{1 - p_{\tau k}}) \geq \eta + s_k"
+    r"p_{\tau k} \geq p_k \Rightarrow \eta + \ln\left(\frac{p_{\tau k}}{1 - p_{\tau k}}\right)"
+    r" \geq \eta + s_k"
     r" = v_k^\top A v_k \geq 0",
     "for the anchor 1: the entries of the mixture lie between p_k = sigma(s_k) and 1",
 )
@@ -252,7 +254,7 @@ INNER_PRODUCT = Formula(
 PROJECTED_GRADIENT = Formula(
     "A projected gradient step",
     "",
-    r"A \leftarrow P(A - \frac{1}{\ell} \nabla f(A))",
+    r"A \leftarrow P\left(A - \frac{1}{\ell} \nabla f(A)\right)",
     "P: the nearest PSD matrix; ell: a bound on the curvature of f",
 )
 

@@ -83,7 +83,7 @@ LEAST_PRODUCT = Formula(
     "",
     r"\inf_{z_1} (\zeta_1 z_1 + \zeta_2 + \zeta_3 e^{z_1})"
     "\n"
-    r"= \zeta_1 \ln(\frac{-\zeta_1}{\zeta_3}) + \zeta_2 - \zeta_1",
+    r"= \zeta_1 \ln\left(\frac{-\zeta_1}{\zeta_3}\right) + \zeta_2 - \zeta_1",
     "for zeta_1 < 0 < zeta_3",
 )
 

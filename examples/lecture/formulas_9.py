@@ -47,7 +47,7 @@ CURVATURE_BOUND = Formula(
 STEP_GUARANTEE = Formula(
     "What one step guarantees",
     "",
-    r"A = P(Y - \frac{1}{\ell} \nabla f(Y)) \Rightarrow"
+    r"A = P\left(Y - \frac{1}{\ell} \nabla f(Y)\right) \Rightarrow"
     "\n"
     r"f(A) \leq f(C) + \frac{\ell}{2} (\|C - Y\|^2 - \|C - A\|^2)",
     "Y: any symmetric matrix; C: any metric",
@@ -110,9 +110,9 @@ POTENTIAL = Formula(
 MIXED_METRIC = Formula(
     "A mixture of the last metric and C",
     "",
-    r"B = (1 - \frac{1}{\omega}) A_t + \frac{1}{\omega} C"
+    r"B = \left(1 - \frac{1}{\omega}\right) A_t + \frac{1}{\omega} C"
     "\n"
-    r"f(B) \leq (1 - \frac{1}{\omega}) f(A_t) + \frac{1}{\omega} f(C)",
+    r"f(B) \leq \left(1 - \frac{1}{\omega}\right) f(A_t) + \frac{1}{\omega} f(C)",
     "omega: that of step t + 1",
 )
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..engine.regularizer import Regularizer, spread_along
-from ..model.dual_coordinates import DualCoordinates
+from ..engine.moments import Regularizer, spread_along
+from ..model.m_step_family import DualCoordinates
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.layout import PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
-from ..model.posterior import dissimilar_loss
-from ..model.soft_labels import SoftLabels
+from ..model.posterior import SoftLabels, dissimilar_loss
 from ..numerics.arrays import Array
 from . import Certificate, certify
 

@@ -315,7 +315,6 @@ def fit(
             alert(f"Note: {doubtful}")
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
-        announce_long_work(pairs, seraph)
         with interrupts_deferred() as pending:  # until the model is written
             try:
                 learn(seraph, Z, table.labels, pending=pending)
@@ -427,15 +426,6 @@ def scale_points(
     if standardize:
         steps.append(("scale", StandardScaler()))
     return steps, Pipeline(steps).fit_transform(X) if steps else X
-
-
-def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
-    """Say how long a fit will take, if that is long, and what is faster."""
-    from ..estimators.forecast import forecast
-
-    only_labeled = seraph.unlabeled_weight == 0.0
-    if time_needed := forecast(pairs, only_labeled, seraph.unlabeled_pairs):
-        alert(written("long_work", pairs=pairs, time=time_needed, only_labeled=only_labeled))
 
 
 class IterationReports(ProgressLine):

@@ -1,23 +1,14 @@
 """The formulas that are shown to users, each written once, in LaTeX.
 
-The command line takes `text`, files in ASCII take `ascii`, pages and notebooks take `mathml`. The
-claims of the paper in ``theory/claims.py`` have their own.
+The command line takes `text`, pages and notebooks take `mathml`, files in ASCII the LaTeX itself.
+The claims of the paper in ``theory/claims.py`` have their own.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from html import escape
 
-from .mathml import LETTERS, to_mathml, to_text
-
-IN_ASCII = {
-    **{sign: name for name, sign in LETTERS.items() if "α" <= sign.lower() <= "ω"},
-    "⪰ 0": "PSD", "≻ 0": "PD", "∑": "sum", "∪": "u", "∈": "in", "≤": "<=", "≥": ">=", "⇔": "<=>",
-    "⇒": "=>", "⟨": "<", "⟩": ">", "‖": "||", "′": "'", "^⊤": "'", "𝒮": "S", "𝒟": "D", "𝒰": "U",
-    "ℒ": "L", "ℱ": "F", "ℓ": "ell ", "∇": "nabla ", "√": "sqrt", "←": "<-", "∘": "op",
-}  # fmt: skip
+from .mathml import to_mathml, to_text
 
 
 @dataclass(frozen=True)
@@ -26,7 +17,7 @@ class Formula:
 
     name: str
     equation: str  # its number in the paper, as "(11)"
-    latex: str  # in the subset that `seraph_cvx.display.mathml` reads
+    latex: str
     where: str = ""  # what the letters mean that the formula does not define
 
     @property
@@ -43,14 +34,6 @@ class Formula:
     def text(self) -> str:
         """The formula as plain text, with Unicode symbols."""
         return "\n".join(map(to_text, self.latex.splitlines()))
-
-    @property
-    def ascii(self) -> str:
-        """The formula as plain text, with the names of symbols."""
-        text = re.sub(r"([Α-ω])(?=[\w(])(?!_)", r"\1 ", self.text)
-        for sign, name in IN_ASCII.items():
-            text = text.replace(sign, name)
-        return text
 
 
 # The model of a pair, the paper's objectives, and why they are convex or not
@@ -114,7 +97,8 @@ DESCENT = Formula(
     "What the alternation descends",
     "",
     r"J(q, A) = -\sum_{\mathcal{S} \cup \mathcal{D}} \ln p_{ij}^A(y_{ij}) + \langle R, A \rangle"
-    r" + \mu \sum_{\mathcal{U}} (E_q[-\ln p_{ij}^A(y)] - \frac{H(q_{ij})}{a})",
+    r" + \mu \sum_{\mathcal{U}} \left(E_q[-\ln p_{ij}^A(y)]"
+    r" - \frac{H(q_{ij})}{a}\right)",
     f"{PAIRS}H: the entropy in nats; a: the sharpness of the soft labels, 1 + mu in the paper",
 )
 
@@ -152,7 +136,7 @@ ANCHORS = Formula(
     "Two dual points that are always feasible",
     "",
     r"M(1) = \sum_{k} (c_k - b_k) v_k v_k^\top + R \succeq 0 , \quad"
-    r" M(\frac{b}{c}) = R \succeq 0"
+    r" M\left(\frac{b}{c}\right) = R \succeq 0"
     "\n"
     r"p_\tau = \tau p + (1 - \tau) 1 , \quad M(p_\tau) = \tau M(p) + (1 - \tau) M(1)",
     "1: the vector of ones; tau from 0 (the anchor) to 1 (p)",
@@ -172,7 +156,7 @@ ROUNDING = Formula(
 FISTA = Formula(
     "FISTA",
     "",
-    r"A_t = P(Y_t - \frac{1}{\ell} \nabla f(Y_t))"
+    r"A_t = P\left(Y_t - \frac{1}{\ell} \nabla f(Y_t)\right)"
     "\n"
     r"Y_{t + 1} = A_t + \frac{\omega_t - 1}{\omega_{t + 1}} (A_t - A_{t - 1}) , \quad"
     r" \omega_{t + 1} = \frac{1 + \sqrt{1 + 4 \omega_t^2}}{2}",
@@ -181,33 +165,3 @@ FISTA = Formula(
 
 FORMULAS = tuple(each for each in list(globals().values()) if isinstance(each, Formula))
 """All of them."""
-
-LATEX = {
-    "sum_SD": r"\sum_{\mathcal{S} \cup \mathcal{D}}",
-    "sum_D": r"\sum_{\mathcal{D}}",
-    "sum_U": r"\sum_{\mathcal{U}}",
-    "log": r"\ln",
-    "lambda": r"\lambda",
-    "beta": r"\beta",
-    "eta": r"\eta",
-    "mu": r"\mu",
-    "tr": r"\operatorname{tr}",
-    "v'Av": r"v^\top A v",
-    "<": r"\langle",
-    ">": r"\rangle",
-}
-"""What the words in the labels of a CVXPY statement stand for."""
-
-WORD = re.compile(r"sum_SD|sum_[DU]|v'Av|[A-Za-z]+|[<>]")
-
-
-def typeset(label: str) -> str:
-    """Typeset a label of a CVXPY statement if it is a formula, else escape it."""
-    if re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", label):
-        return f"{float(label):.4g}"
-    words = WORD.findall(label)
-    is_code = "@" in label or any(len(word) > 1 and word not in LATEX for word in words)
-    if not words or is_code:
-        return escape(label)
-    latex = WORD.sub(lambda found: LATEX.get(found[0], found[0]) + " ", label)
-    return to_mathml(latex, inline=True)

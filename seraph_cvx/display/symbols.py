@@ -9,9 +9,17 @@ from __future__ import annotations
 import re
 from html import escape
 
-from .mathml import LETTERS, SCRIPTS
-
-GREEK = {n: sign for n, sign in LETTERS.items() if "Α" <= sign <= "ω" or n == "ell"}
+GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η",
+    "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "rho": "ρ",
+    "sigma": "σ", "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "Delta": "Δ",
+    "Lambda": "Λ", "Phi": "Φ", "ell": "ℓ",
+}  # fmt: skip
+SCRIPTS = {
+    "S": "𝒮", "D": "𝒟", "U": "𝒰", "F": "ℱ", "L": "ℒ", "X": "𝒳", "O": "𝒪", "K": "𝒦",
+    "E": "ℰ", "Q": "𝒬",
+}  # fmt: skip
+"""The letters of the paper's sets and objectives."""
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _SIGNS = (

@@ -20,28 +20,14 @@ import numpy as np
 
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
-from .coordinates import transformed
-from .distances import Factor, Metric, block_distances
+from .distances import Factor, Metric, block_distances, transformed
 from .layout import Layout, Terms
-from .limit import Limit, OutOfTime
-from .passes import Swept, longest_chain, sum_strip, swept, with_one
+from .passes import Limit, OutOfTime, Swept, longest_chain, sum_strip, swept, with_one
 
 logger = logging.getLogger(__name__)
 
-TASKS_A_WORKER = 2
-"""Tasks per worker and pass: few, as each costs a message; several, as workers differ."""
-
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-"""Numbers of options of glibc's `mallopt`."""
-
-KEPT_BYTES = 1 << 24
-"""Arrays up to this size are taken from memory that is kept."""
-
 POLL = 0.2
 """Seconds between two looks at the limit while workers work."""
-
-TRIES = 3
-"""Attempts at a pass whose workers were lost."""
 
 
 class AffineMap(NamedTuple):
@@ -156,14 +142,15 @@ class ClusterSums:
         """Sum over all strips: the results in their order."""
         from joblib import effective_n_jobs
 
-        for attempt in range(TRIES):
+        for attempt in range(3):
             try:
-                shares = min(n_strips, TASKS_A_WORKER * effective_n_jobs(None))
+                # two tasks a worker: each costs a message, but workers differ
+                shares = min(n_strips, 2 * effective_n_jobs(None))
                 numbers = [range(share, n_strips, shares) for share in range(shares)]
                 done = _hand_out(self.shipment, numbers, recipe, limit, again=attempt > 0)
                 break
             except _losses() as error:
-                if attempt + 1 == TRIES:
+                if attempt == 2:
                     raise
                 logger.warning("A sweep lost its workers (%r) and is made again.", error)
         parts = {number: part for share in done for number, part in share.items()}
@@ -177,8 +164,9 @@ def _keep_memory() -> None:
     Dask tells it to give back whatever is released, which made sweeps take twice the time.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
-        libc.mallopt(MMAP_THRESHOLD, KEPT_BYTES)
-        libc.mallopt(TRIM_THRESHOLD, 2 * KEPT_BYTES)
+        mmap_threshold, trim_threshold, kept = -3, -1, 1 << 24  # glibc's numbers of these options
+        libc.mallopt(mmap_threshold, kept)
+        libc.mallopt(trim_threshold, 2 * kept)
 
 
 def _sum_strips(shipment: Shipment, numbers: range, recipe: Recipe) -> dict[int, Swept]:

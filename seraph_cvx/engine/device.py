@@ -21,11 +21,10 @@ from ..numerics.arrays import (
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.rounding import FUSED_ROUNDINGS
-from .coordinates import take_ends, transformed
-from .distances import DistanceBounds, Metric
-from .layout import Block, Chunk, Layout, Terms
-from .limit import Limit
+from .distances import DistanceBounds, Metric, take_ends, transformed
+from .layout import CHUNK, Block, Chunk, Layout, Terms
 from .passes import (
+    Limit,
     Listed,
     Swept,
     longest_chain,
@@ -39,10 +38,7 @@ DEVICE_BLOCK = 8192
 """Points per side of a block on a device: half a GiB of distances at a time."""
 
 MOST_WEIGHTED = 64
-"""Coordinates, at most, of matrices that a kernel sums."""
-
-DRAWN_CHUNK, DEVICE_DRAWN_CHUNK = 1 << 20, 1 << 26
-"""Numbers per chunk of drawn differences, in this process and on a device."""
+"""Coordinates, at most, of matrices that a kernel sums, a row of each point in registers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +125,7 @@ class DrawnPairs(HeldPoints):
     @property
     def _rows(self) -> int:
         """The number of pairs in a chunk."""
-        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DEVICE_DRAWN_CHUNK
+        numbers = CHUNK if isinstance(self.points, np.ndarray) else 64 * CHUNK
         return max(1, numbers // max(1, int(self.points.shape[1])))
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms, limit: Limit) -> Swept:

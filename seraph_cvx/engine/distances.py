@@ -1,4 +1,4 @@
-"""Squared distances of pairs under a metric, and bounds on them that hold in floating point.
+"""Coordinates of the points; squared distances of pairs, and bounds on them that are proven.
 
 Over a block of pairs they are one matrix product; of listed pairs they come from differences. A
 matrix or a factor gives them as rounded; :class:`DistanceBounds` gives numbers that are proven to
@@ -9,15 +9,82 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..numerics.accurate_sums import (
+    accurate_product,
+    column_medians,
+    exact_difference,
+    sampled_rows,
+)
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor
 from ..numerics.rounding import SECOND_ORDER
 from .layout import Block
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Coordinates z = basis' b of points b, in which distances are taken or matrices are summed.
+
+    The points b are those of the data, or `base`; `with_sizes`: rounding errors are bounded.
+    """
+
+    basis: FloatArray
+    base: FloatArray | None = None
+    with_sizes: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class TransformedPoints:
+    """Points in other coordinates. Never materialized for remote sums, which hold the points."""
+
+    coordinates: Coordinates
+    centered: FloatArray
+    given: FloatArray
+
+    @cached_property
+    def values(self) -> tuple[FloatArray, FloatArray | None]:
+        """The transformed points, shifted by their median, and magnitudes for rounding bounds."""
+        basis, base = self.coordinates.basis, self.coordinates.base
+        if not self.coordinates.with_sizes:
+            Z, sizes = self.centered @ basis, None
+        else:
+            points = self.given if base is None else base
+            exact = exact_difference(points, column_medians(points))
+            Z, sizes = accurate_product(*exact, basis)
+        return shifted(Z, column_medians(Z), sizes, len(basis))
+
+    @property
+    def shift(self) -> FloatArray:
+        """About the median of the transformed points, found from some of them."""
+        return column_medians(sampled_rows(self.centered) @ self.coordinates.basis)
+
+
+def transformed(
+    points: Array, T: Array, shift: Array, with_sizes: bool = False
+) -> tuple[Array, Array | None]:
+    """The points T'x - shift and, if asked for, the sizes that bound their rounding errors."""
+    xp = namespace(points)
+    sizes = xp.abs(points) @ xp.abs(T) if with_sizes else None
+    return shifted(points @ T, shift, sizes, T.shape[0])
+
+
+def shifted(Z: Array, shift: Array, sizes: Array | None, n_base: int) -> tuple[Array, Array | None]:
+    """Shift coordinates that are sums of `n_base` products; their sizes cover that rounding too."""
+    Z = Z - shift
+    return Z, None if sizes is None else sizes + namespace(Z).abs(Z) / (n_base + 4)
+
+
+def take_ends(points: Array, pairs: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The points x_i and the points x_j of pairs, given as the numbers i and the numbers j."""
+    take = namespace(points).take
+    return take(points, pairs[0], axis=0), take(points, pairs[1], axis=0)
+
 
 EXCLUDED_DISTANCE = 1e200
 """On a device, the squared distance of entries that are no pair: every term vanishes at it."""
@@ -65,15 +132,7 @@ class DistanceBounds:
     def on_points(self, X: Array) -> Callable[[Block], Any]:
         """The bounds over a block of the pairs of these points."""
         left, right, width = self.sides(X)
-        lower = product_on(left, right)
-        if not self.with_upper:
-            return lower
-
-        def both(block: Block) -> tuple[Array, Array]:
-            d = lower(block)
-            return d, d + (width[block.rows, None] + width[None, block.columns])
-
-        return both
+        return SideProduct(left, right, width if self.with_upper else None)
 
     def sides(self, X: Array) -> tuple[Array, Array, Array]:
         """Two arrays whose product has the lower bounds; width_i + width_j more is an upper one."""
@@ -119,7 +178,7 @@ def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
     if isinstance(metric, Factor):
         return euclidean_distances(X @ to_device_of(X, metric.L))
     left = X @ to_device_of(X, metric)
-    return product_on(*distance_sides(left, X, namespace(X).sum(left * X, axis=1)))
+    return SideProduct(*distance_sides(left, X, namespace(X).sum(left * X, axis=1)))
 
 
 def euclidean_distances(Y: Array, less: float = 0.0) -> Callable[[Block], Array]:
@@ -127,7 +186,7 @@ def euclidean_distances(Y: Array, less: float = 0.0) -> Callable[[Block], Array]
     left, right = distance_sides(Y, Y, namespace(Y).sum(Y * Y, axis=1))
     if less:
         left[:, -2] -= less
-    return product_on(left, right)
+    return SideProduct(left, right)
 
 
 def listed_distances(V: Array, metric: Metric) -> Any:
@@ -154,12 +213,22 @@ def distance_sides(left: Array, right: Array, square: Array) -> tuple[Array, Arr
     )
 
 
-def product_on(left: Array, right: Array) -> Callable[[Block], Array]:
-    """The product left right' over a block; on a device EXCLUDED_DISTANCE where it has a mask."""
-    xp = namespace(left)
+@dataclass(frozen=True, eq=False)
+class SideProduct:
+    """The product left right' over a block; on a device EXCLUDED_DISTANCE where it has a mask.
 
-    def product(block: Block) -> Array:
-        d = left[block.rows, :] @ right[block.columns, :].T
-        return d if block.mask is None else xp.where(block.mask, EXCLUDED_DISTANCE, d)
+    With a width these are lower bounds, and width_i + width_j more are upper ones.
+    """
 
-    return product
+    left: Array
+    right: Array
+    width: Array | None = None
+
+    def __call__(self, block: Block) -> Any:
+        """The distances of the pairs of a block, or lower and upper bounds on them."""
+        d = self.left[block.rows, :] @ self.right[block.columns, :].T
+        if block.mask is not None:
+            d = namespace(d).where(block.mask, EXCLUDED_DISTANCE, d)
+        if self.width is None:
+            return d
+        return d, d + (self.width[block.rows, None] + self.width[None, block.columns])

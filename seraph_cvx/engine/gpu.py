@@ -27,14 +27,8 @@ from ..numerics.cuda.pair_range import PairRange
 from .layout import sample_counts
 from .passes import PairLoss
 
-MOST_COLUMNS = 61
-"""Columns of a factor, at most, for which the kernels are made."""
-
 FEW_POINTS = 30_000
 """Points, at most, of each kind from which second derivatives are estimated."""
-
-MANY_POINTS = 50_000
-"""Points from which on several GPUs are worth their copies of the points."""
 
 GRADIENT_COLUMNS = 64
 """Features whose part of a gradient is summed at a time."""
@@ -53,11 +47,11 @@ class GpuPairs:
     counts: Array | None = None  # how many points each stands for
     share: tuple[int, int] = (0, 1)  # which share of all pairs is summed over, and of how many
 
-    most_columns: ClassVar[int] = MOST_COLUMNS
+    most_columns: ClassVar[int] = 64 - 3  # of a factor: the kernels append three
 
     def shared(self) -> SharedGpuPairs:
         """The same pairs on every GPU that this process sees, if there are many points."""
-        many = len(self.X) >= MANY_POINTS
+        many = len(self.X) >= 50_000  # then copies of the points pay
         return SharedGpuPairs.split(self, self.kernels.all_devices(self.X) if many else [None])
 
     def pass_at(self, L: FloatArray) -> GpuPass:
@@ -195,7 +189,7 @@ class SharedGpuPairs:
 
     by_device: Sequence[GpuPairs]
 
-    most_columns: ClassVar[int] = MOST_COLUMNS
+    most_columns: ClassVar[int] = GpuPairs.most_columns
 
     @classmethod
     def split(cls, pairs: GpuPairs, devices: Sequence[Any]) -> SharedGpuPairs:

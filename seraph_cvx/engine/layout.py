@@ -18,8 +18,11 @@ BLOCK = 120
 """Most points per side of a block: its arrays stay below the 128 KiB from which on glibc maps new
 memory for each of them."""
 
-THREADED_POINTS = 960
+THREADED_POINTS = 8 * BLOCK
 """With fewer points there is a single strip: a pass is over before a second thread starts."""
+
+CHUNK = 1 << 20
+"""Numbers, at most, of the differences of listed pairs that are made at a time: 8 MB."""
 
 MOST_STRIPS = 256
 """Each strip is a partial sum of its own."""
@@ -54,13 +57,9 @@ class Block:
         """Whether rows and columns are the same points."""
         return self.rows == self.columns
 
-    def totals(self, terms: Iterable[Array]) -> list[Any]:
-        """Sum each array of terms over the pairs alone: see `short_totals`."""
-        return short_totals(x if x.ndim == 1 else self.laid_out(x) for x in terms)
-
     def weigh(self, terms: Array) -> Array:
-        """Return the terms unchanged: pairs of a block have no confidence."""
-        return terms
+        """The terms of the pairs alone, which have no confidence: zero where an entry is none."""
+        return terms if terms.ndim == 1 else self.laid_out(terms)
 
     def pairs_of(self, values: Array) -> Array:
         """Select the values of the pairs; flattened if some entries are not pairs."""
@@ -72,9 +71,9 @@ class Block:
             if self.mask is None or isinstance(values, np.ndarray):
                 return values
             return namespace(values).where(self.mask, 0.0, values)
-        block = np.zeros(self._shape[0] * self._shape[1])
-        block[self._entries] = values
-        return block.reshape(self._shape)
+        block = np.zeros((self.rows.stop - self.rows.start, self.columns.stop - self.columns.start))
+        block.reshape(-1)[self._entries] = values
+        return block
 
     def symmetric(self, weights: Array) -> Array:
         """Weights of the pairs as a block of the symmetric matrix of all weights."""
@@ -89,18 +88,16 @@ class Block:
     @property
     def ones(self) -> FloatArray:
         """1 for each pair."""
-        return np.ones_like(self.pairs_of(np.empty(self._shape)))
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        height, width = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        return np.ones_like(self.pairs_of(np.empty((height, width))))
 
     @cached_property
     def _entries(self) -> IntArray | None:
         """The entries of a NumPy block that are pairs; None if all are, or on a device."""
         if self.mask is not None or not (self.is_diagonal or self.labeled):
             return None
-        is_pair = np.ones(self._shape, dtype=bool)
+        height, width = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        is_pair = np.ones((height, width), dtype=bool)
         if self.labeled is not None:
             is_pair[self.labeled.entries] = False
         return np.flatnonzero(np.triu(is_pair, 1) if self.is_diagonal else is_pair)
@@ -132,15 +129,11 @@ class Chunk:
         """Multiply each term by the confidence of its pair."""
         return terms if self.confidence is None else terms * self.confidence
 
-    def totals(self, terms: Iterable[Array]) -> list[Any]:
-        """Sum each array of terms, weighted by confidences: see `short_totals`."""
-        return short_totals(self.weigh(values) for values in terms)
-
     def pairs_of(self, values: Array) -> Array:
         """Return the values unchanged: every one belongs to a pair."""
         return values
 
-    laid_out = symmetric = pairs_of
+    laid_out, symmetric = weigh, pairs_of
 
 
 PairBatch: TypeAlias = Block | Chunk
@@ -177,10 +170,10 @@ def sum_over(batch: PairBatch, terms: PairTerms | BatchSums) -> BatchSums:
     """Weigh and sum the terms of a batch, unless they came as sums."""
     if isinstance(terms, BatchSums):
         return terms
-    totals, weights = batch.totals(terms.values), terms.weights
-    if weights is None:
+    totals = short_totals(map(batch.weigh, terms.values))
+    if terms.weights is None:
         return BatchSums(totals)
-    return BatchSums(totals, batch.symmetric(batch.laid_out(batch.weigh(weights))))
+    return BatchSums(totals, batch.symmetric(batch.laid_out(terms.weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,18 +220,17 @@ class Layout:
             if a < self._n_sides:
                 rows = self._side(a)
                 for columns in map(self._side, range(a, self._n_sides)):
-                    yield self._block(rows, columns)
+                    if self.classes is not None:
+                        classes = self.classes[rows], self.classes[columns]
+                        yield Block(rows, columns, classes=classes)
+                    else:
+                        yield Block(rows, columns, self._labeled.get((rows.start, columns.start)))
 
     @property
     def blocks(self) -> Iterator[Block]:
         """All blocks, strip by strip."""
         for number in range(self.n_strips):
             yield from self.strip(number)
-
-    def _block(self, rows: slice, columns: slice) -> Block:
-        if self.classes is not None:
-            return Block(rows, columns, classes=(self.classes[rows], self.classes[columns]))
-        return Block(rows, columns, self._labeled.get((rows.start, columns.start)))
 
     def _side(self, number: int) -> slice:
         return slice(number * self.size, min((number + 1) * self.size, self.n_points))
@@ -253,23 +245,24 @@ class Layout:
         labels = self.labels
         if labels is None:
             return {}
-        n_labeled = int(np.max(labels.members, initial=-1)) + 1
-        sides = [self._side(number) for number in range(-(-n_labeled // self.size))]
-        entries = _first_entries if labels.is_complete else _listed_entries
-        in_blocks = {
-            (rows.start, columns.start): entries(labels, rows, columns)
-            for k, rows in enumerate(sides)
-            for columns in sides[k:]
-        }
-        return {block: labeled for block, labeled in in_blocks.items() if labeled is not None}
+        sides = -(-(int(np.max(labels.members, initial=-1)) + 1) // self.size)
+        entries_of = _first_entries if labels.is_complete else _listed_entries
+        in_blocks = {}
+        for a in range(sides):
+            for b in range(a, sides):
+                rows, columns = self._side(a), self._side(b)
+                entries = entries_of(labels, rows, columns)
+                if entries is not None:
+                    in_blocks[rows.start, columns.start] = entries
+        return in_blocks
 
 
 def _first_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntries:
     """Every pair of the labeled points, which come first."""
     n_labeled = len(labels.members)
-    height, width = (min(part.stop, n_labeled) - part.start for part in (rows, columns))
-    is_whole = max(rows.stop, columns.stop) <= n_labeled
-    return LabeledEntries((slice(0, height), slice(0, width)), is_whole=is_whole)
+    height, width = min(rows.stop, n_labeled), min(columns.stop, n_labeled)
+    entries = slice(0, height - rows.start), slice(0, width - columns.start)
+    return LabeledEntries(entries, is_whole=max(rows.stop, columns.stop) <= n_labeled)
 
 
 def _listed_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntries | None:

@@ -1,4 +1,4 @@
-"""What is summed once for all M-steps of the same pairs: second moments, and the whitening."""
+"""What no soft label enters: the linear penalty R, second moments of pairs, and the whitening."""
 
 from __future__ import annotations
 
@@ -11,12 +11,74 @@ import scipy
 
 from ..numerics.arrays import Array, namespace, to_host
 from ..numerics.checks import FloatArray, read_only
-from ..numerics.psd_cone import complete_basis, symmetrize, whiten
+from ..numerics.psd_cone import complete_basis, congruence, symmetrize, to_unit_size, whiten
+from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, entry_bound, gamma
+from ..numerics.verified_psd import is_proven_positive_definite
 from ..pairs.data_warnings import clip_far_values
 from .layout import PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
-from .passes import Swept
-from .regularizer import Regularizer
+
+
+@dataclass(frozen=True, eq=False)
+class Regularizer:
+    """The penalty <R, A> with R = trace_weight * I + manifold_term, the given doubles."""
+
+    trace_weight: float
+    manifold_term: FloatArray | None
+
+    def matrix(self, n_features: int) -> FloatArray:
+        """The matrix R of the penalty."""
+        R = self.trace_weight * np.eye(n_features)
+        return R if self.manifold_term is None else R + self.manifold_term
+
+    def times(self, T: FloatArray) -> FloatArray:
+        """The product R T, without the matrix R where it is a multiple of the identity."""
+        product = self.trace_weight * T
+        return product if self.manifold_term is None else product + self.manifold_term @ T
+
+    def has_shape_of(self, other: Regularizer) -> bool:
+        """Whether R is a positive multiple of the other's, nearly, or both are zero."""
+        if self.is_zero() or other.is_zero():
+            return self.is_zero() and other.is_zero()
+        terms = [R.manifold_term for R in (self, other) if R.manifold_term is not None]
+        if not terms:
+            return True
+        mine, its = (R.matrix(len(terms[0])) for R in (self, other))
+        mine, its = mine / np.max(np.abs(mine)), its / np.max(np.abs(its))
+        return bool(np.allclose(mine, its, rtol=0, atol=1e-15))
+
+    def is_zero(self) -> bool:
+        """Whether the regularizer R is zero."""
+        term = self.manifold_term
+        return self.trace_weight == 0.0 and (term is None or not np.any(term))
+
+    def is_proven_psd(self) -> bool:
+        """Whether R is proven PSD."""
+        if self.manifold_term is None:
+            return True
+        R = self.trace_weight * np.eye(len(self.manifold_term)) + self.manifold_term
+        used = np.any(R != 0.0, axis=1)
+        error = 2.0 * gamma(FEW_ROUNDINGS) * np.abs(np.diag(R))
+        return is_proven_positive_definite(R[np.ix_(used, used)], error[used])
+
+    def along(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute T'RT, and e with T'RT >= that - t D for t = sum_a e_a / D_a."""
+        slack = gamma(2 * len(T) + FEW_ROUNDINGS) * SECOND_ORDER
+        R = congruence(T, self.trace_weight * np.eye(len(T)))
+        spread = slack * np.sum(np.square(math.sqrt(self.trace_weight) * T), axis=0)
+        if self.manifold_term is not None:
+            R = R + congruence(T, self.manifold_term)
+            spread = spread + slack * spread_along(T, self.manifold_term)
+        return symmetrize(R), spread
+
+
+def spread_along(T: FloatArray, sizes: FloatArray) -> FloatArray:
+    """For |E_ij| <= |`sizes`_ij|, find e with T'ET >= -t D, t = sum_a e_a / D_a, D diagonal."""
+    sizes, exponent = to_unit_size(sizes)
+    lengths, worst = entry_bound(sizes)
+    lengths = np.ldexp(lengths, exponent // 2) * math.sqrt(1.0 + exponent % 2)
+    return np.asarray(SECOND_ORDER * np.square(math.sqrt(worst) * (lengths @ np.abs(T))))
+
 
 LIKE = 1e-6
 """Features count as being of one scale where no spread is below this share of the largest, and
@@ -44,7 +106,7 @@ class PairMoments:
     @cached_property
     def similar(self) -> FloatArray:
         """The second moment of the similar pairs: sum_S c_k v v'."""
-        return read_only(sum_similar(self.sums).matrix)
+        return read_only(self.sums.over_labeled([], each_similar).matrix)
 
     @cached_property
     def labeled(self) -> FloatArray:
@@ -74,7 +136,7 @@ class PairMoments:
         if n_varying >= len(points):  # they span fewer dimensions than that
             return self
         cut = replace(self, sums=self.sums.of_points(points))
-        T = whiten(cut.everything, self._regularizer_matrix, cut.along)
+        T = whiten(cut.everything, self.regularizer.matrix(self.sums.points.shape[1]), cut.along)
         return cut if T.shape[1] == n_varying else self
 
     @cached_property
@@ -88,7 +150,11 @@ class PairMoments:
         """The whitening T, or t with T = Qt where the pairs have a `span` Q."""
         typical, Q = self.typical, self.span
         if Q is None:
-            return whiten(typical.everything, self._regularizer_matrix, typical.along)
+            return whiten(
+                typical.everything,
+                self.regularizer.matrix(self.sums.points.shape[1]),
+                typical.along,
+            )
         R = self.regularizer.matrix(Q.shape[1])
         return whiten(self.core_moment, R, lambda D: typical.along(Q @ D))
 
@@ -171,7 +237,7 @@ class PairMoments:
 
     def similar_along(self, T: FloatArray) -> FloatArray:
         """The second moment of the similar pairs in other coordinates, summed in them."""
-        return sum_similar(self.sums.with_matrix_coordinates(T)).matrix
+        return self.sums.with_matrix_coordinates(T).over_labeled([], each_similar).matrix
 
     def summed(self, sums: PairSums) -> FloatArray:
         """The second moment of all pairs in the coordinates of `sums`."""
@@ -182,10 +248,6 @@ class PairMoments:
             return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
         anywhere = np.zeros((sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
-
-    @property
-    def _regularizer_matrix(self) -> FloatArray:
-        return self.regularizer.matrix(self.sums.points.shape[1])
 
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
@@ -221,7 +283,7 @@ def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
     the last sum with its confidences.
     """
     Z, xp = sums.held_coordinates, namespace(sums.held_coordinates)
-    total, squares = (to_host(x) for x in (xp.sum(Z, axis=0), xp.matrix_transpose(Z) @ Z))
+    total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
     if sums.labels.confidence is not None:
         unweighted = replace(sums, labels=sums.labels.unweighted)
         labeled = unweighted.over_labeled([], each_labeled)[1]
@@ -242,11 +304,6 @@ def each_labeled(batch: PairBatch) -> PairTerms:
 def each_similar(batch: PairBatch) -> PairTerms:
     """Give every similar pair the weight 1, times its confidence."""
     return PairTerms([batch.similar], batch.similar)
-
-
-def sum_similar(sums: PairSums) -> Swept:
-    """The similar pairs' second moment in the coordinates of `sums`: sum_S c_k v_k v_k'."""
-    return sums.over_labeled([], each_similar)
 
 
 @dataclass(frozen=True, eq=False)

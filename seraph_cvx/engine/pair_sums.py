@@ -22,20 +22,15 @@ from ..numerics.arrays import Array, index_on_device_of, one_blas_thread, to_dev
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .coordinates import Coordinates, TransformedPoints, take_ends
-from .distances import Metric
-from .layout import Chunk, Layout, Terms, labeled_first
-from .limit import Limit
-from .passes import Listed, Swept, longest_chain, sweep, sweep_listed
+from .distances import Coordinates, Metric, TransformedPoints, take_ends
+from .layout import CHUNK, Chunk, Layout, Terms, labeled_first
+from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
     from .cluster import ClusterSums
     from .device import DeviceSums, DrawnPairs
 
     RemoteSums: TypeAlias = DeviceSums | DrawnPairs | ClusterSums
-
-CHUNK = 1 << 20
-"""Numbers per chunk of labeled differences."""
 
 ENOUGH_FOR_WORKERS = 1024
 """With fewer points, a pass is over before a worker has heard of it."""
@@ -51,6 +46,7 @@ class PairSums:
     """Sums over all pairs of `points`, those with a label first."""
 
     centered: FloatArray  # the points in the coordinates of the data, shifted
+    given: FloatArray  # the points before any rounding, of which labeled differences are taken
     order: IntArray  # the number of each of them in the pair set
     labels: Labels  # with the numbers of this order
     layout: Layout  # the blocks of all pairs; it does not depend on the coordinates
@@ -58,7 +54,9 @@ class PairSums:
     points_in: TransformedPoints | None = None  # other coordinates, in which all is summed
     matrices_in: TransformedPoints | None = None  # or in which v v' is
     remote: RemoteSums | None = None  # another way to sum over the unlabeled pairs
-    given: FloatArray | None = None  # the points as given, of which labeled differences are taken
+    is_sampled: bool = False  # whether drawn pairs stand for all unlabeled ones
+    stands_for: float = 1.0  # the number of unlabeled pairs that each one counted stands for
+    n_base: int = 0  # the number of products that are summed for one coordinate of matrices
     limit: Limit = field(default_factory=Limit)  # of these sums in any coordinates
 
     @classmethod
@@ -75,12 +73,14 @@ class PairSums:
         layout = Layout(len(centered), labels)
         return cls(
             centered,
+            given,
             order,
             labels,
             layout,
             n_jobs,
             remote=_remote_sums(pairs, order, centered, given, layout),
-            given=given,
+            is_sampled=pairs.drawn is not None,
+            stands_for=1.0 if pairs.drawn is None else pairs.n_unlabeled / len(pairs.drawn),
         )
 
     def with_point_coordinates(self, T: FloatArray) -> PairSums:
@@ -105,7 +105,7 @@ class PairSums:
         elif remote is not None:
             Z, sizes = points.values
             remote = remote.with_matrix_points(Z, np.asarray(sizes))
-        return replace(self, matrices_in=points, remote=remote)
+        return replace(self, matrices_in=points, remote=remote, n_base=len(coordinates.basis))
 
     def _transformed(self, coordinates: Coordinates) -> TransformedPoints:
         if self.points_in is not None or self.matrices_in is not None:
@@ -114,7 +114,8 @@ class PairSums:
 
     def of_points(self, points: FloatArray) -> PairSums:
         """Sums over all pairs of other points with the same labels, by threads of this process."""
-        return replace(self, centered=points, given=None, remote=None)
+        whole = replace(self, centered=points, given=points, remote=None)
+        return replace(whole, is_sampled=False, stands_for=1.0)
 
     @property
     def on_host(self) -> PairSums:
@@ -125,11 +126,6 @@ class PairSums:
     def points(self) -> FloatArray:
         """The points, as distances are taken between them."""
         return self.centered if self.points_in is None else self.points_in.values[0]
-
-    @property
-    def exact_points(self) -> FloatArray:
-        """The points before any rounding, in the coordinates of the data."""
-        return self.centered if self.given is None else self.given
 
     @property
     def coordinates(self) -> FloatArray:
@@ -170,14 +166,9 @@ class PairSums:
         return int((self.centered if points is None else points.coordinates.basis).shape[1])
 
     @property
-    def n_base(self) -> int:
-        """The number of products that are summed for one coordinate of matrices."""
-        return 0 if self.matrices_in is None else len(self.matrices_in.coordinates.basis)
-
-    @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
-        rows = min(self._rows, self.labels.n_labeled)
+        rows = self._chunks[0].pairs.stop if self._chunks else 0
         if self._device_array is None:
             rows = max(product_chain(rows), totals_chain(rows))
         listed = rows + len(self._chunks)
@@ -191,16 +182,6 @@ class PairSums:
     def is_remote(self) -> bool:
         """Whether unlabeled pairs are summed over by other means than threads of this process."""
         return self.remote is not None and self.remote.is_available
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether drawn pairs stand for all unlabeled ones."""
-        return self.remote is not None and self.remote.drawn is not None
-
-    @property
-    def stands_for(self) -> float:
-        """The number of unlabeled pairs that each one counted stands for."""
-        return 1.0 if self.remote is None else self.remote.stands_for
 
     def listed_pairs(self, unlabeled_weight: float) -> IntArray:
         """The pairs that count, where not all of U do: labeled ones, and drawn ones."""
@@ -216,7 +197,10 @@ class PairSums:
             X, Z, sizes = self.points[:n], self.coordinates[:n], self.sizes
             sizes = None if sizes is None else sizes[:n]
             return sweep(self.class_layout, X, Z, metrics, terms, self.visit_all, sizes)
-        chunks = self._device_chunks if metrics else self._chunks
+        chunks, device_array = self._chunks, self._device_array
+        if metrics and device_array is not None:  # where the distances are
+            c = [to_device_of(device_array, chunk.confidence) for chunk in chunks]
+            chunks = [replace(x, confidence=of) for x, of in zip(chunks, c, strict=True)]
         return sweep_listed(chunks, self._differences, metrics, terms)
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
@@ -228,15 +212,19 @@ class PairSums:
 
     def visit_all(self, visit: Callable[[int], Result], numbers: Sequence[int]) -> Iterable[Result]:
         """Visit all strips; the results come in their order, whatever the threads."""
+        n_threads = 1
+        if self.n_jobs is not None:
+            from joblib import effective_n_jobs
+
+            n_threads = min(effective_n_jobs(self.n_jobs), len(numbers))
+        if n_threads <= 1:
+            yield from map(visit, self.limit.each(numbers))
+            return
 
         def visit_in_time(number: int) -> Result:
             self.limit.check()
             return visit(number)
 
-        n_threads = min(_jobs(self.n_jobs), len(numbers))
-        if n_threads <= 1:
-            yield from map(visit_in_time, numbers)
-            return
         with one_blas_thread():
             yield from _threads(n_threads).map(visit_in_time, numbers)
 
@@ -248,24 +236,15 @@ class PairSums:
             return None
         return Layout(len(classes), None, classes)
 
-    @property
-    def _rows(self) -> int:
-        return max(1, CHUNK // max(1, int(self.centered.shape[1])))
-
     @cached_property
     def _chunks(self) -> list[Chunk]:
-        k, rows = self.labels.n_labeled, self._rows
-        runs = [slice(start, min(start + rows, k)) for start in range(0, k, rows)]
-        c, n_similar = self.labels.confidence, self.labels.n_similar
-        return [Chunk(run, None if c is None else c[run], n_similar) for run in runs]
-
-    @cached_property
-    def _device_chunks(self) -> list[Chunk]:
-        """The same chunks, their confidences on the device."""
-        return [
-            replace(c, confidence=to_device_of(self._device_array, c.confidence))
-            for c in self._chunks
-        ]
+        """The labeled pairs, so many at a time that their differences are no more than `CHUNK`."""
+        k, rows = self.labels.n_labeled, max(1, CHUNK // max(1, int(self.centered.shape[1])))
+        c, chunks = self.labels.confidence, []
+        for start in range(0, k, rows):
+            run = slice(start, min(start + rows, k))
+            chunks.append(Chunk(run, None if c is None else c[run], self.labels.n_similar))
+        return chunks
 
     @property
     def _device_array(self) -> Array | None:
@@ -283,12 +262,9 @@ class PairSums:
 
     def _make_differences(self, run: slice) -> Listed:
         device_array, members = self._device_array, len(self.labels.members)
-        i, j = (index_on_device_of(device_array, end) for end in self.labels.listed[run].T)
-
-        def both(points: FloatArray) -> tuple[Array, Array]:
-            return take_ends(to_device_of(device_array, points[:members]), (i, j))
-
-        first, second = both(self.exact_points)
+        i, j = self.labels.listed[run].T
+        ends = index_on_device_of(device_array, i), index_on_device_of(device_array, j)
+        first, second = take_ends(to_device_of(device_array, self.given[:members]), ends)
         V = first - second
         if self.points_in is not None:
             V = V @ to_device_of(V, self.points_in.coordinates.basis)
@@ -298,7 +274,8 @@ class PairSums:
         if not coordinates.with_sizes:
             return V, V @ to_device_of(V, coordinates.basis), None
         if coordinates.base is not None:
-            first, second = both(coordinates.base)
+            base = to_device_of(device_array, coordinates.base[:members])
+            first, second = take_ends(base, ends)
         return V, *accurate_product(*exact_difference(first, second), coordinates.basis)
 
 
@@ -333,15 +310,6 @@ def keep_memory() -> None:
     learns from the largest array ever released. So one is made and released; it is never touched.
     """
     np.empty(1 << 20)
-
-
-def _jobs(n_jobs: int | None) -> int:
-    """The number of threads that joblib makes of `n_jobs`; joblib is imported where it is asked."""
-    if n_jobs is None:
-        return 1
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(n_jobs))
 
 
 @cache

@@ -7,27 +7,82 @@ the points, a pass makes
 
 d_k = v_k' A v_k. With A = LL' and Z = Y = XL the latter is half the gradient with respect to L; for
 t_k = 2 c_k phi''(s_k) (y_i - y_j).(e_i - e_j) its derivative along E = XD is
-X'[(Deg(W) - W) E + (Deg(T) - T) Y].
+X'[(Deg(W) - W) E + (Deg(T) - T) Y]. A pass may have to end before it is complete: see `Limit`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ..numerics.accurate_sums import product_chain, short_product, totals_chain
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray, IntArray
 from .distances import Metric, block_distances, euclidean_distances, listed_distances
 from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Terms, sum_over
-from .limit import Limit
+
+Item = TypeVar("Item")
+
+
+class OutOfTime(Exception):
+    """Raised between two blocks of pairs; `factor` is that of the best metric so far, if any."""
+
+    def __init__(self, factor: FloatArray | None = None) -> None:
+        super().__init__("The time was up, or it was interrupted.")
+        self.factor = factor
+
+
+@dataclass
+class Limit:
+    """The limit of all sums over the same pairs; `deadline` is on the clock of `perf_counter`."""
+
+    deadline: float = np.inf
+    is_interrupted: bool = False
+    watch: Callable[[], object] | None = None  # called between two blocks, in any thread
+
+    def check(self) -> None:
+        """Raise OutOfTime where the time is up."""
+        if self.watch is not None:
+            self.watch()
+        if self.is_interrupted or time.perf_counter() >= self.deadline:
+            raise OutOfTime
+
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items one by one, as long as there is time."""
+        for item in items:
+            self.check()
+            yield item
+
+    @contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """A context with this deadline, if there is no earlier one."""
+        before = self.deadline
+        self.deadline = min(before, deadline)
+        try:
+            yield
+        finally:
+            self.deadline = before
+
+    @contextmanager
+    def granted(self, seconds: float) -> Iterator[None]:
+        """A context that has so many seconds from now on, whatever the limit was."""
+        before = self.deadline, self.is_interrupted
+        self.deadline, self.is_interrupted = time.perf_counter() + seconds, False
+        try:
+            yield
+        finally:
+            self.deadline, self.is_interrupted = before
+
 
 EXCLUDED_SCORE = 300.0
 """The score of entries that are no pair: every loss and its derivatives vanish, below 1e-130."""
@@ -116,11 +171,28 @@ def sum_strip(
     return StripSums(np.sum(to_numbers(totals), axis=0), summed, kept)
 
 
-def sum_strips(strips: Iterable[StripSums]) -> tuple[FloatArray, Array | None, list[Any]]:
-    """The sums over all strips, added in their order, and what each of them kept."""
+def sum_strips(
+    layout: Layout,
+    distances: Sequence[Callable[[Block], Any]],
+    terms: Terms,
+    Z_and_one: Array,
+    visit_all: VisitAll = map,
+    in_runs: bool = False,
+    keep: type[np.floating[Any]] | None = None,
+    limit: Limit | None = None,
+) -> tuple[FloatArray, Array | None, list[Any]]:
+    """The sums over all strips, added in their order, and what each of them kept.
+
+    The limit is looked at before each block; `visit_all` may look at one before each strip.
+    """
+
+    def visit(number: int) -> StripSums:
+        blocks = layout.strip(number) if limit is None else limit.each(layout.strip(number))
+        return sum_strip(blocks, distances, terms, Z_and_one, in_runs, keep)
+
     totals: Any = 0.0
     summed, kept = None, []
-    for strip in strips:
+    for strip in visit_all(visit, range(layout.n_strips)):
         totals = totals + strip.totals
         kept.append(strip.kept)
         if summed is None:
@@ -142,18 +214,12 @@ def sweep(
 ) -> Swept:
     """Sum the terms and the weighted z z' over all pairs of a layout of the points X.
 
-    `sizes` are bounds on what Z was rounded from; with them the spread is made. The limit is looked
-    at before each block; `visit_all` may look at one before each strip.
+    `sizes` are bounds on what Z was rounded from; with them the spread is made.
     """
     in_runs = sizes is not None and isinstance(Z, np.ndarray)
     distances = [block_distances(X, metric) for metric in metrics]
-    one = with_one(Z)
-
-    def visit(number: int) -> StripSums:
-        blocks = layout.strip(number)
-        return sum_strip(limit.each(blocks) if limit else blocks, distances, terms, one, in_runs)
-
-    totals, summed, _ = sum_strips(visit_all(visit, range(layout.n_strips)))
+    given = layout, distances, terms, with_one(Z), visit_all, in_runs
+    totals, summed, _ = sum_strips(*given, limit=limit)
     return swept(totals, summed, Z, Z, sizes, in_runs)
 
 
@@ -171,7 +237,7 @@ def swept(
     left, laplacian = X.T, summed[:, -1:] * Z - summed[:, :-1]
     matrix = short_product(left, laplacian) if in_runs else left @ laplacian
     spread = None if sizes is None else spread_of(summed[:, -1], Z, sizes)
-    return Swept(totals, np.asarray(to_host(matrix)), _on_host(spread))
+    return Swept(totals, np.asarray(to_host(matrix)), to_host(spread))
 
 
 def sweep_listed(
@@ -197,7 +263,7 @@ def sweep_listed(
             size = spread_of(W, Z, sizes)
             spread = size if spread is None else spread + size
     total = np.sum(to_numbers(totals), axis=0)
-    return Swept(total, np.asarray(0.0 if matrix is None else to_host(matrix)), _on_host(spread))
+    return Swept(total, np.asarray(0.0 if matrix is None else to_host(matrix)), to_host(spread))
 
 
 def with_one(Z: Array) -> Array:
@@ -229,10 +295,6 @@ def longest_chain(layout: Layout, in_runs: bool) -> int:
         return block + n + layout.n_blocks + 8
     of_matrix = product_chain(block) + product_chain(n)
     return max(of_matrix, totals_chain(block * block)) + layout.n_blocks + 8
-
-
-def _on_host(x: Array | None) -> FloatArray | None:
-    return None if x is None else np.asarray(to_host(x))
 
 
 class LossSums(NamedTuple):
@@ -336,40 +398,28 @@ class LossTerms:
 
 @dataclass(frozen=True, eq=False)
 class AllPairs:
-    """Every pair of the points of a layout, with its loss; `terms` are of scores."""
+    """Every pair of the points X of a layout, with its loss; `terms` are of scores."""
 
+    X: FloatArray
     layout: Layout
     terms: LossTerms
     threshold: float
     visit_all: VisitAll = map
 
-    def at(self, Y: FloatArray, keep: bool = True) -> BlocksPass:
+    def at(self, L: FloatArray, keep: bool = True) -> BlocksPass:
         """Pass block by block; `keep` what second derivatives need, as large as the pairs."""
+        Y = self.X @ L
         scores = euclidean_distances(Y, less=self.threshold)
-        kept_kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
-        (total, excess), summed, kept = self.summed(scores, Y, kept_kind if keep else None)
-        sums = float(total), float(excess), summed
+        kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
+        given = self.layout, [scores], self.terms, with_one(Y), self.visit_all
+        (total, excess), summed, kept = sum_strips(*given, keep=kind if keep else None)
+        sums = float(total), float(excess), np.asarray(summed)
         return BlocksPass(self, Y, scores, *sums, kept if keep else [])
-
-    def summed(
-        self,
-        scores: Callable[[Block], Any],
-        Z: FloatArray,
-        keep: type[np.floating[Any]] | None = None,
-    ) -> tuple[FloatArray, FloatArray, list[list[WeightedBlock]]]:
-        """The totals, W [Z, 1] and the kept weights of each strip."""
-        one = with_one(Z)
-
-        def visit(number: int) -> StripSums:
-            return sum_strip(self.layout.strip(number), [scores], self.terms, one, keep=keep)
-
-        totals, summed, kept = sum_strips(self.visit_all(visit, range(self.layout.n_strips)))
-        return totals, np.asarray(summed), kept
 
 
 @dataclass(frozen=True, eq=False)
 class BlocksPass:
-    """Losses summed over all pairs at the points Y, and their derivatives there.
+    """Losses summed over all pairs at Y = XL, and their derivatives in L and the metric there.
 
     `total` is the weighted sum, `excess` that of H(p) - phi over unlabeled pairs (NaN where it is
     not known), `summed` is W [Y, 1].
@@ -383,38 +433,41 @@ class BlocksPass:
     summed: FloatArray
     kept: list[list[WeightedBlock]]
 
-    @property
-    def degrees(self) -> FloatArray:
-        """The row sums of the weights W, as a column."""
-        return self.summed[:, -1:]
-
     @cached_property
     def half_gradient(self) -> FloatArray:
-        """Half the gradient of the sum with respect to Y: (Deg(W) - W) Y."""
-        return np.asarray(self.degrees * self.Y - self.summed[:, :-1])
+        """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
+        return np.asarray(self.pairs.X.T @ (self.summed[:, -1:] * self.Y - self.summed[:, :-1]))
 
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        """The Laplacian of the weights W, applied to Z: (Deg(W) - W) Z."""
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric: X'(Deg(W) - W) X."""
+        X = self.pairs.X
         if self.kept and self.kept[0] and self.kept[0][0].weights.dtype == np.float64:
-            summed = np.zeros_like(Z)
+            summed = np.zeros_like(X)
             for block in chain.from_iterable(self.kept):
-                block.add_to(summed, Z)
+                block.add_to(summed, X)
         else:
-            summed = self.pairs.summed(self.scores, Z)[1][:, :-1]
-        return np.asarray(self.degrees * Z - summed)
+            pairs, scores = self.pairs, [self.scores]
+            given = pairs.layout, scores, pairs.terms, with_one(X), pairs.visit_all
+            summed = np.asarray(sum_strips(*given)[1])[:, :-1]
+        return np.asarray(X.T @ (self.summed[:, -1:] * X - summed))
 
-    def hessian_product(self, E: FloatArray) -> FloatArray:
-        """The derivative of `half_gradient` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
-        Y_and_one, left, right = self._direction_sides
-        rho = E.shape[1]
-        left[:, rho : 2 * rho] = right[:, :rho] = E
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative of `half_gradient` along D: X'[(Deg(W) - W) E + (Deg(T) - T) Y], E = XD.
+
+        T_ij is -2 c phi'' times -(y_i - y_j).(e_i - e_j), which is the product of the rows
+        [y_i, e_i, -y_i.e_i, -1] and [e_j, y_j, 1, y_j.e_j].
+        """
+        n, rho = self.Y.shape
+        Y_and_one, left, right = self._sides
+        left[:, rho : 2 * rho] = right[:, :rho] = self.pairs.X @ D
         E = right[:, :rho]
         own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
         np.negative(own, out=left[:, 2 * rho])
         right[:, 2 * rho + 1] = own
 
         def visit(number: int) -> tuple[FloatArray, FloatArray]:
-            T_summed, W_summed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+            T_summed, W_summed = np.zeros((n, rho + 1)), np.zeros((n, rho))
             for rows, columns, W, P in self._strips[number]:
                 T = left[rows] @ right[columns].T
                 T *= P
@@ -425,19 +478,21 @@ class BlocksPass:
                     W_summed[columns] += W.T @ E[rows]
             return T_summed, W_summed
 
-        T_summed, W_summed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+        T_summed, W_summed = np.zeros((n, rho + 1)), np.zeros((n, rho))
         for T_part, W_part in self.pairs.visit_all(visit, range(len(self._strips))):
             T_summed += T_part
             W_summed += W_part
         W_summed += T_summed[:, :rho]
-        return np.asarray(T_summed[:, rho:] * self.Y + self.degrees * E - W_summed)
+        product = T_summed[:, rho:] * self.Y + self.summed[:, -1:] * E - W_summed
+        return np.asarray(self.pairs.X.T @ product)
 
-    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
-        """Second derivatives with respect to weights of features, along d.
+    def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
+        """Second derivatives with respect to weights of the moved features, along d.
 
-        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
+        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each of these features b.
         """
-        X = X.astype(self._kind)
+        kind: Any = np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+        X = self.pairs.X[:, moved].astype(kind)
         scaled = X * d.astype(X.dtype)
         own = 0.5 * np.einsum("ij,ij->i", X, scaled)
         degree, crossed = np.zeros(len(X)), np.zeros(X.shape[1])
@@ -454,45 +509,40 @@ class BlocksPass:
             crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
         return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
 
-    def curvature(self, E: FloatArray) -> float:
-        """The sum of c phi'' |e_i - e_j|^4: distances grow as |e_i - e_j|^2."""
-        distances = euclidean_distances(E)
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative along SS': sum c phi'' |e_i - e_j|^4, E = XS."""
+        distances = euclidean_distances(self.pairs.X @ S)
         total = 0.0
         for rows, columns, _, P in chain.from_iterable(self.kept):
             d = distances(Block(rows, columns))
             total -= (0.25 if rows == columns else 0.5) * float(np.vdot(P, d * d))
         return total
 
-    @property
-    def _kind(self) -> type[np.floating[Any]]:
-        """The precision of second derivatives."""
-        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
-
     @cached_property
-    def _strips(self) -> list[list[WeightedBlock]]:
-        """The weights in the precision of second derivatives."""
-        return [[block.astype(self._kind) for block in strip] for strip in self.kept]
-
-    @cached_property
-    def _direction_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """[Y, 1], and [Y, E, -e, -1], [E, Y, 1, e] with space for E and e_i = y_i.e_i.
-
-        The product of the latter is -(y_i - y_j).(e_i - e_j).
-        """
+    def _sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[Y, 1], and those two arrays with space for the direction."""
         n, rho = self.Y.shape
-        Y_and_one = with_one(self.Y).astype(self._kind)
+        kind = np.float32 if n > SINGLE_PRECISION_POINTS else np.float64
+        Y_and_one = with_one(self.Y).astype(kind)
         left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
         right = np.ones((n, 2 * rho + 2), dtype=Y_and_one.dtype)
         left[:, :rho] = right[:, rho : 2 * rho] = Y_and_one[:, :rho]
         return Y_and_one, left, right
 
+    @cached_property
+    def _strips(self) -> list[list[WeightedBlock]]:
+        """The weights in the precision of second derivatives: as kept, or single."""
+        if not SINGLE_PRECISION_POINTS < len(self.Y) <= EXACT_POINTS:
+            return self.kept
+        return [[block.astype(np.float32) for block in strip] for strip in self.kept]
+
 
 @dataclass(frozen=True, eq=False)
 class ListedPairs:
-    """Pairs given one by one, each with its own weight (None: 1)."""
+    """Pairs of the points X given one by one, each with its own weight (None: 1)."""
 
+    X: FloatArray
     pairs: IntArray
-    n_points: int
     weights: FloatArray | None
     loss: PairLoss
     threshold: float
@@ -502,16 +552,16 @@ class ListedPairs:
         """The sparse matrix B that takes differences of points: (B Y)_k = y_i - y_j."""
         k = len(self.pairs)
         ones, starts = np.tile([1.0, -1.0], k), np.arange(0, 2 * k + 1, 2)
-        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, self.n_points))
+        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, len(self.X)))
 
     @cached_property
     def transposed(self) -> scipy.sparse.csr_array:
         """The transpose of `differences`, in row format for fast products."""
         return self.differences.T.tocsr()
 
-    def at(self, Y: FloatArray, keep: bool = True) -> ListPass:
+    def at(self, L: FloatArray, keep: bool = True) -> ListPass:
         """Pass over the listed pairs, one score per pair."""
-        U = self.differences @ Y
+        U = self.differences @ (self.X @ L)
         s = np.einsum("ij,ij->i", U, U) - self.threshold
         total, slope, curvature, _ = self.loss.sums(s)
         if self.weights is not None:
@@ -533,34 +583,35 @@ class ListPass:
 
     @property
     def half_gradient(self) -> FloatArray:
-        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * self.U))
+        return self._collected(self.slope[:, None] * self.U)
 
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        weighted = self.slope[:, None] * (self.pairs.differences @ Z)
-        return np.asarray(self.pairs.transposed @ weighted)
+    @property
+    def gradient(self) -> FloatArray:
+        return self._collected(self.slope[:, None] * (self.pairs.differences @ self.pairs.X))
 
-    def hessian_product(self, E: FloatArray) -> FloatArray:
-        F = self.pairs.differences @ E
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        F = self.pairs.differences @ (self.pairs.X @ D)
         t = 2.0 * self.second * np.einsum("ij,ij->i", self.U, F)
-        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
+        return self._collected(self.slope[:, None] * F + t[:, None] * self.U)
 
-    def curvature_matrix(self, X: FloatArray) -> FloatArray:
+    def curvature_matrix(self) -> FloatArray:
         """What phi'' adds to the Hessian as a matrix: sum_k 2 phi'' (v_k y_k')(v_k y_k')'."""
-        V = self.pairs.differences @ X
+        V = self.pairs.differences @ self.pairs.X
         products = np.einsum("ki,kj->kij", V, self.U).reshape(len(V), -1)
         return np.asarray(products.T @ (2.0 * self.second[:, None] * products))
 
-    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
-        squares = np.square(self.pairs.differences @ X)
+    def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
+        squares = np.square(self.pairs.differences @ self.pairs.X[:, moved])
         return np.asarray((self.second * (squares @ d)) @ squares)
 
-    def curvature(self, E: FloatArray) -> float:
-        F = self.pairs.differences @ E
+    def curvature(self, S: FloatArray) -> float:
+        F = self.pairs.differences @ (self.pairs.X @ S)
         return float(np.vdot(self.second, np.square(np.einsum("ij,ij->i", F, F))))
 
+    def _collected(self, of_pairs: FloatArray) -> FloatArray:
+        """The sum of v_k times the row of each pair: X'B' times the rows."""
+        return np.asarray(self.pairs.X.T @ (self.pairs.transposed @ of_pairs))
 
-FactorPairs: TypeAlias = AllPairs | ListedPairs
-"""Weighted pairs with their losses, to be summed over at any points Y."""
 
 PairPass: TypeAlias = BlocksPass | ListPass
-"""Losses summed over pairs at the points Y, and their derivatives there."""
+"""Losses summed over weighted pairs at XL, and their derivatives there."""

@@ -8,21 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import ClassLabels
-from .neighbors import Neighborhood
-from .settings import mean_squared_correlation, standardized_columns, weight_of_correlation
-
-HEAVY_TAIL = 30.0
-"""An excess kurtosis above this is a heavy tail: a few values are most of the variance."""
-
-COLLINEAR = 0.999
-"""Features correlated beyond this say the same."""
-
-MOST_COMPARED = 1_000
-"""The number of features that are compared with each other at most: the first ones."""
+from .reference import Neighborhood
+from .settings import mean_squared_correlation, standardized_columns
 
 
 @dataclass(frozen=True)
@@ -96,14 +88,15 @@ def leave_one_out(points: FloatArray, codes: IntArray, L: FloatArray) -> LeaveOn
     Exact twins of a point are left out with it. None where there is nothing to judge: fewer than
     two classes, or no two different points of one.
     """
-    judged = Neighborhood.of_classes(points, codes)
+    judged = Neighborhood(points, codes)
     sizes = np.bincount(codes[np.unique(judged.groups)], minlength=1)
     if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
         return None
     learned, euclidean = judged.margins(L) < 0.0, judged.margins() < 0.0
     n, gain = len(judged.rows), np.subtract(learned, euclidean, dtype=np.float64)
     errors = float(learned.mean()), float(euclidean.mean())
-    return LeaveOneOut(n, *errors, float(np.std(gain)) / math.sqrt(n), judged.n_twins)
+    n_twins = int(np.sum(np.bincount(judged.groups)[judged.groups[judged.rows]] > 1))
+    return LeaveOneOut(n, *errors, float(np.std(gain)) / math.sqrt(n), n_twins)
 
 
 def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
@@ -117,39 +110,48 @@ def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:
     """Describe what in the features may spoil a metric, each with a remedy; empty if nothing.
 
-    Constant columns, heavy tails, features that say the same (of the first 1,000), and correlations
-    so strong that the trace penalty follows them; `names` are by default the features' numbers.
+    Constant columns, heavy tails (a kurtosis above 30: a few values are most of the variance),
+    features that say the same (correlated beyond 0.999; of the first 1,000), and correlations so
+    strong that the trace penalty follows them; `names` are by default the features' numbers.
     """
-    default = [f"feature {i}" for i in range(points.shape[1])]
-    called = np.array(default if names is None else [f"{name!r}" for name in names])
+    if names is None:
+        called = np.char.add("feature ", np.arange(points.shape[1]).astype(str))
+    else:
+        called = np.array([f"{name!r}" for name in names])
     varies = np.ptp(points, axis=0) > 0.0
-    doubts = {
-        "Constant: {}. Nothing is learned from it: leave it out.": called[~varies].tolist(),
-    }
-    if len(points) >= 4 and np.any(varies):
-        standardized, called = standardized_columns(points), called[varies]
-        kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
-        some = standardized[:, :MOST_COMPARED]
-        correlation = np.abs(np.triu(some.T @ some, 1))
-        same = called[np.argwhere(correlation > COLLINEAR)]
-        r = mean_squared_correlation(standardized)
-        doubts |= {
-            "Heavy tails: {}. A few values are most of the variance, so that the other points "
-            "look equal: take logarithms, ranks (QuantileTransformer), or clip.": (
-                called[kurtosis > HEAVY_TAIL].tolist()
-            ),
-            "Nearly the same: {}. Leave one of each two out.": [
-                f"{one} and {other}" for one, other in same
-            ],
-            "Strongly correlated: the mean squared correlation of the features is {}. The trace "
-            "penalty follows their covariance (correlation_weight), so that small differences "
-            "between them may count.": [f"{r:.2f}"] * (weight_of_correlation(r) > 0.0),
-        }
-    return [
-        sentence.format(", ".join(found[:3]) + (f" and {len(found) - 3} more" if found[3:] else ""))
-        for sentence, found in doubts.items()
-        if found
-    ]
+    notes = []
+    if not np.all(varies):
+        constant = _first_of(called[~varies])
+        notes.append(f"Constant: {constant}. Nothing is learned from it: leave it out.")
+    if len(points) < 4 or not np.any(varies):
+        return notes
+    standardized, called = standardized_columns(points), called[varies]
+    kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
+    if np.any(kurtosis > 30.0):
+        notes.append(
+            f"Heavy tails: {_first_of(called[kurtosis > 30.0])}. A few values are most of the "
+            "variance, so that the other points look equal: take logarithms, ranks "
+            "(QuantileTransformer), or clip."
+        )
+    some = standardized[:, :1_000]
+    same = np.argwhere(np.abs(np.triu(some.T @ some, 1)) > 0.999)
+    if len(same):
+        both = [" and ".join(called[pair]) for pair in same]
+        notes.append(f"Nearly the same: {_first_of(both)}. Leave one of each two out.")
+    r = mean_squared_correlation(standardized)
+    if r > 2.0 / 3.0:  # where the weight of the correlations is above 0
+        notes.append(
+            f"Strongly correlated: the mean squared correlation of the features is {r:.2f}. The "
+            "trace penalty follows their covariance (correlation_weight), so that small "
+            "differences between them may count."
+        )
+    return notes
+
+
+def _first_of(names: Sequence[str] | NDArray[np.str_]) -> str:
+    """The first three, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def describe_outcome(first: MStepObjective, L: FloatArray) -> str:

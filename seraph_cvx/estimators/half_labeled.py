@@ -8,14 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_method_params,
@@ -234,8 +232,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     `predict`, `predict_proba`, `predict_log_proba`, `decision_function`, `transform` and `score`
     are there where the inner estimator has them. Fit and score parameters with one entry for each
-    point (`sample_weight`) are cut to the points of known class; with scikit-learn's metadata
-    routing switched on, they are those that the inner estimator requests.
+    point (`sample_weight`) are cut to the points of known class.
 
     Examples
     --------
@@ -272,7 +269,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "LabeledOnly is for classifiers and supervised transformers."
             )
         points, labels, known = known_rows(X, y, "LabeledOnly")
-        params = self._route("fit", X, fit_params, known)
+        params = _check_method_params(X, fit_params, indices=known)
         self.estimator_ = clone(self._template).fit(points, labels, **params)
         return self
 
@@ -318,7 +315,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             Handed on; those with n entries are cut to the points of known class.
         """
         points, labels, known = known_rows(X, y, "score")
-        params = self._route("score", X, score_params, known)
+        params = _check_method_params(X, score_params, indices=known)
         return float(self._fitted.score(points, labels, **params))
 
     @property
@@ -336,13 +333,6 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """The names of the features that the fitted inner estimator saw."""
         return self._fitted.feature_names_in_
 
-    def get_metadata_routing(self) -> Any:
-        """Route fit and score parameters to the inner estimator's methods of the same name."""
-        mapping = MethodMapping()
-        for method in ("fit", "score"):
-            mapping.add(caller=method, callee=method)
-        return MetadataRouter(owner=self).add(estimator=self._template, method_mapping=mapping)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
@@ -354,19 +344,16 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _template(self) -> Any:
+        """What is cloned and fitted."""
         return KNeighborsClassifier(n_neighbors=1) if self.estimator is None else self.estimator
 
     @property
     def _inner(self) -> Any:
+        """The fitted estimator, or before a fit what it will be a clone of."""
         return getattr(self, "estimator_", self._template)
 
     @property
     def _fitted(self) -> Any:
+        """The fitted estimator; an error before a fit."""
         check_is_fitted(self)
         return self.estimator_
-
-    def _route(self, method: str, X: Any, given: dict[str, Any], known: IntArray) -> dict[str, Any]:
-        """Route parameters to a method of the inner estimator, cut to the known points."""
-        if get_config()["enable_metadata_routing"]:
-            given = process_routing(self, method, **given).estimator[method]
-        return dict(_check_method_params(X, given, indices=known))

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from ..numerics.arrays import one_blas_thread
-from ..numerics.checks import FloatArray
+from ..numerics.checks import MOST, FloatArray
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from .base import BaseSERAPH, Parameters
-
-LARGEST = 1e290
-"""The largest inner products whose sums do not overflow."""
-
-LOST = 1e-3
-"""The largest tolerated error in the exponent of the rbf kernel."""
-
-NO_SPREAD = 1e-12
-"""Kernel principal components below this share of the largest eigenvalue are left out."""
+from .mahalanobis import all_or_nothing
+from .settings import NEGLIGIBLE
 
 
 @dataclass(eq=False, repr=False)
@@ -83,9 +77,30 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
     array([0.3 , 2.44])
     """
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        with one_blas_thread():
-            return self._minimize(self._embed(pairs))[1]
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the metric from X and class labels, constraints on pairs, or both.
+
+        The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
+        """
+        constraints = similar, dissimilar, similar_confidence, dissimilar_confidence
+        with all_or_nothing(self):
+            pairs = self._make_pairs(X, y, *constraints)
+            for doubt in self._doubts_about_data(pairs, y):
+                warnings.warn(doubt, stacklevel=2)
+            self._refuse_features()
+            with one_blas_thread():
+                _, not_reached = self._minimize(self._embed(pairs))
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
+        return self
 
     def _embed(self, pairs: PairSet) -> PairSet:
         """Embed the pairs in kernel PCA coordinates, and keep these for new points."""
@@ -96,7 +111,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
         self._mean = float(self._row_means.mean())
         eigenvalues, vectors = np.linalg.eigh(self._centered(K))
         rounding = 4.0 * np.finfo(np.float64).eps * len(K) * float(np.max(np.abs(K)))
-        kept = eigenvalues > max(NO_SPREAD * float(eigenvalues[-1]), rounding)
+        kept = eigenvalues > max(NEGLIGIBLE * float(eigenvalues[-1]), rounding)
         roots = np.sqrt(eigenvalues[kept])
         self.axes_, coordinates = vectors[:, kept] / roots, vectors[:, kept] * roots
         if not np.any(kept):  # all points are one: one coordinate, in which they do not differ
@@ -104,10 +119,9 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
         self._check_n_components(coordinates.shape[1])
         return PairSet(coordinates, pairs.labels)
 
-    def _check_penalties(self) -> tuple[Penalty, ...]:
-        """The penalties, none of which may refer to the features."""
-        blocks = super()._check_penalties()
-        for block in blocks:
+    def _refuse_features(self) -> None:
+        """Refuse penalties that refer to the features."""
+        for block in self.penalties if isinstance(self.penalties, list | tuple) else ():
             if isinstance(block, Penalty) and block.refers_to_features:
                 raise ValueError(
                     f"{block!r} refers to the features, and the metric of KernelSERAPH is one of "
@@ -115,7 +129,6 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
                     "TraceBound, and Ridge and LogDet without a prior mean the same in all "
                     "coordinates."
                 )
-        return blocks
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""
@@ -131,7 +144,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
             return
         gamma = 1.0 / points.shape[1] if self.gamma is None else self.gamma
         largest = float(np.max(np.sum(np.square(points), axis=1)))
-        if gamma * largest * np.finfo(np.float64).eps > LOST:
+        if gamma * largest * np.finfo(np.float64).eps > 1e-3:  # an error of the exponent
             raise ValueError(
                 f"The points are so large (||x||^2 up to {largest:.2g}) that rounding drowns the "
                 f"differences that the rbf kernel with gamma={gamma:g} sees: standardize the "
@@ -139,6 +152,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
             )
 
     def _kernel_with(self, points: FloatArray) -> FloatArray:
+        """The kernel of any points with those of the fit."""
         settings: dict[str, Any]
         if callable(self.kernel):
             settings = dict(self.kernel_params or {})
@@ -153,9 +167,10 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
                 **settings,
             )
         K = np.asarray(kernel, dtype=np.float64)
-        if not np.max(np.abs(K)) <= LARGEST:
+        largest = MOST / len(self.training_points_) ** 2  # so that sums over pairs do not overflow
+        if not np.max(np.abs(K)) <= largest:
             raise ValueError(
-                f"kernel={self.kernel!r} is beyond {LARGEST:g}, or no number, at some two points: "
-                "standardize the features, or choose another kernel or gamma."
+                f"kernel={self.kernel!r} is beyond {largest:.1g}, or no number, at some two "
+                "points: standardize the features, or choose another kernel or gamma."
             )
         return K

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -31,7 +30,7 @@ from ..pairs.data_warnings import (
     describe_labels,
     describe_scales,
 )
-from ..pairs.labeled_pairs import label_pairs
+from ..pairs.labeled_pairs import ClassLabels, label_pairs
 from ..pairs.pair_set import PairSet
 
 
@@ -49,8 +48,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2.
 
-    A subclass learns A from a :class:`~seraph_cvx.PairSet` in `_learn`, which hands it to
-    `_keep_metric`; its `fit` calls `_fit_pairs`.
+    The `fit` of a subclass gets pairs from `_make_pairs`, learns A from them, and hands it to
+    `_keep_metric`.
 
     Attributes
     ----------
@@ -65,7 +64,6 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     n_components: int | None = None
-    _follows_units = False  # whether features of small numbers hardly count
     factor_: FloatArray
     components_: FloatArray
     threshold_: float
@@ -162,6 +160,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @property
     def _n_features_out(self) -> int:
+        """The number of columns of `transform`, for scikit-learn."""
         return int(self.components_.shape[0])
 
     def __sklearn_tags__(self) -> Any:
@@ -170,42 +169,14 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _fit_pairs(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-        *confidences: ArrayLike | None,
-        stacklevel: int,
-    ) -> Self:
-        """Check the data, learn from their pairs, and warn in the name of whoever called `fit`."""
-        with all_or_nothing(self):
-            pairs = self._make_pairs(X, y, similar, dissimilar, *confidences)
-            names = getattr(self, "feature_names_in_", None)
-            if doubtful := describe_far_values(pairs.points, names):
-                warnings.warn(FarValueWarning(doubtful), stacklevel=stacklevel + 1)
-            if self._follows_units and (doubtful := describe_scales(pairs.points, names)):
-                warnings.warn(ScaleWarning(doubtful), stacklevel=stacklevel + 1)
-            has_classes_only = y is not None and similar is None and dissimilar is None
-            if has_classes_only and (doubtful := describe_labels(to_host(y))):
-                warnings.warn(doubtful, stacklevel=stacklevel + 1)
-            not_reached = self._learn(pairs, y)
-        for warning in not_reached:
-            warnings.warn(warning, stacklevel=stacklevel + 1)
-        return self
-
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        """Learn the metric and keep it; return the warnings that `fit` is to issue."""
-        raise NotImplementedError
-
     def _make_pairs(
         self,
         X: ArrayLike,
         y: ArrayLike | None,
         similar: ArrayLike | None = None,
         dissimilar: ArrayLike | None = None,
-        *confidences: ArrayLike | None,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
     ) -> PairSet:
         """Turn what `fit` was given into pairs; X is copied once, and its numbers checked once."""
         if y is None and similar is None and dissimilar is None:
@@ -230,10 +201,24 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             y = column_or_1d(to_host(y), warn=True)
             check_consistent_length(points, y)
         self._check_n_components(points.shape[1])
-        labels = label_pairs(points, y, similar, dissimilar, *confidences)
+        labels = label_pairs(
+            points, y, similar, dissimilar, similar_confidence, dissimilar_confidence
+        )
         return PairSet(points, labels, X if is_foreign_array(X) else None)
 
+    def _doubts_about_data(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        """What was probably not meant so: values, scales and class labels."""
+        names, doubts = getattr(self, "feature_names_in_", None), list[Warning]()
+        if doubt := describe_far_values(pairs.points, names):
+            doubts.append(FarValueWarning(doubt))
+        if doubt := describe_scales(pairs.points, names):
+            doubts.append(ScaleWarning(doubt))
+        if isinstance(pairs.labels, ClassLabels) and (doubt := describe_labels(to_host(y))):
+            doubts.append(UserWarning(doubt))
+        return doubts
+
     def _check_n_components(self, most: int) -> None:
+        """Require that there are so many components."""
         if self.n_components is not None and not 1 <= self.n_components <= most:
             raise ValueError(f"n_components={self.n_components} must be between 1 and {most}.")
 

@@ -56,7 +56,7 @@ class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc
     array([0.02, 2.44, 0.02])
     """
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         pairs: ArrayLike,
         y: ArrayLike,
@@ -88,7 +88,6 @@ class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc
                 "From an array of indices make them by X[pairs]. Reshape your data."
             )
         self._check_n_components(P.shape[2])
-        self._warn_of_solver(stacklevel=2)
         more = None
         if unlabeled_points is not None:
             more = check_array(unlabeled_points, dtype=np.float64, input_name="unlabeled_points")

@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -77,10 +77,7 @@ def parse_plain_file(content: bytes) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a file that `write_plain_file` wrote."""
     arrays = parse_arrays(content)
     if "header" not in arrays:
-        refuse(
-            "it has no header, so it is no model; the matrix that an earlier `seraph-cvx fit` "
-            "wrote is read by numpy.load"
-        )
+        refuse("it has no header, so it is no model")
     if other := [array.dtype for array in arrays.values() if array.dtype.kind not in NUMBERS]:
         refuse(f"it holds an array of {other[0]}, where only plain numbers are read")
     header = json.loads(arrays.pop("header").tobytes().decode())
@@ -117,9 +114,6 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
     for kind, result in RESULTS.items():
         if type(value) is result:
             content = {field.name: getattr(value, field.name) for field in fields(value)}
-            for field in fields(value):  # what earlier versions do not know is left out, if it can
-                if field.default is not MISSING and content[field.name] == field.default:
-                    del content[field.name]
             return {kind: pack(content, name, arrays)["dict"]}
     raise NotPlain(f"`{name}` is {value!r}")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -34,10 +33,8 @@ from .plain_file import (
 )
 
 FORMAT = "seraph_cvx model"
-FORMAT_VERSION = 4
-"""Of a model whose solver is "fista": in the versions before, that is the name of "newton". What
-earlier releases read too is written in their version: 3 for a model that has the factor of a metric
-instead of the matrix, 2 for a pipeline, 1 for a model alone."""
+FORMAT_VERSION = 1
+"""Raised whenever the format changes: no other one is read."""
 
 PACKAGE = "seraph_cvx"
 
@@ -79,8 +76,8 @@ TYPES: dict[str, Any] = {
     "table_": dict,
     "_mean": float,
 }
-"""The types of these attributes, wherever they occur; SERAPH and its relatives have all but the
-last two, of which `seraph-cvx fit` adds one and KernelSERAPH has the other."""
+"""The types of these attributes, wherever they occur; every model has all but the last two, of
+which `seraph-cvx fit` adds one and KernelSERAPH has the other."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -117,18 +114,12 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     (SERAPH(trace_weight=2.0), True)
     """
     arrays: Arrays = {}
-    is_pipeline = isinstance(model, Pipeline)
-    record = _describe_pipeline(model, arrays) if is_pipeline else _describe(model, "", arrays)
-    version = 1 + is_pipeline
-    if any(name.rpartition(".")[2] == "factor_" for name in arrays):
-        version = 3
-    if any(_is_fista(one) for one in _records(record)):
-        version = FORMAT_VERSION
+    describe = _describe_pipeline if isinstance(model, Pipeline) else _describe
     header = {
         "format": FORMAT,
-        "format_version": version,
+        "format_version": FORMAT_VERSION,
         "package_version": import_module(PACKAGE).__version__,
-        **record,
+        **describe(model, arrays),
     }
     write_plain_file(path, header, arrays)
 
@@ -144,7 +135,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        When the file is no model of this package, damaged, of a newer format, or does not fit
+        When the file is no model of this package, damaged, of another format, or does not fit
         together; it names the file and what is wrong with it.
 
     Examples
@@ -156,41 +147,18 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     content = read_regular_file(path)
     try:
         header, arrays = parse_plain_file(content)
-        _check_format(header)
-        if header["format_version"] < FORMAT_VERSION:
-            for record in filter(_is_fista, _records(header)):
-                record["parameters"]["solver"] = "newton"
+        if header.get("format") != FORMAT:
+            refuse(f"it is no model: its header does not say {FORMAT!r}")
+        if header.get("format_version") != FORMAT_VERSION:
+            refuse(
+                f"its format version is {header.get('format_version')!r}, written by seraph_cvx "
+                f"{header.get('package_version')}, and this seraph_cvx reads version "
+                f"{FORMAT_VERSION}: load and save it by a seraph_cvx that reads both, or fit again"
+            )
         is_pipeline = header.get("class") == "Pipeline"
         return (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
     except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from error
-
-
-def _check_format(header: dict[str, Any]) -> None:
-    if header.get("format") != FORMAT:
-        refuse(f"it is no model: its header does not say {FORMAT!r}")
-    version = header.get("format_version")
-    if type(version) is not int or version < 1:
-        refuse(f"its format version is {version!r}")
-    if version > FORMAT_VERSION:
-        refuse(
-            f"its format version {version} (seraph_cvx {header.get('package_version')}) is newer "
-            f"than {FORMAT_VERSION}, which this seraph_cvx reads: upgrade seraph_cvx"
-        )
-
-
-def _records(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A record, and those in it: of the steps of a pipeline, of the best estimator of a search."""
-    yield record
-    for _, step in record.get("steps", ()):
-        yield from _records(step)
-    if "best_estimator_" in record:
-        yield from _records(record["best_estimator_"])
-
-
-def _is_fista(record: dict[str, Any]) -> bool:
-    """Whether the solver of a record is called "fista", in whatever case."""
-    return str(record.get("parameters", {}).get("solver")).lower() == "fista"
 
 
 def _describe_pipeline(pipeline: Pipeline, arrays: Arrays) -> dict[str, Any]:
@@ -205,14 +173,14 @@ def _describe_pipeline(pipeline: Pipeline, arrays: Arrays) -> dict[str, Any]:
                 "classifier at its end, save pipeline[:-1]."
             )
     records = [
-        [name, _describe(step, f"steps.{k}.", arrays, MODELS if step is steps[-1][1] else SCALERS)]
+        [name, _describe(step, arrays, f"steps.{k}.", MODELS if step is steps[-1][1] else SCALERS)]
         for k, (name, step) in enumerate(steps)
     ]
     return {"class": "Pipeline", "steps": records}
 
 
 def _describe(
-    model: Any, prefix: str, arrays: Arrays, classes: dict[str, str] = MODELS
+    model: Any, arrays: Arrays, prefix: str = "", classes: dict[str, str] = MODELS
 ) -> dict[str, Any]:
     """Describe a fitted model or scaler in JSON values; its arrays are put into `arrays`."""
     name = type(model).__name__
@@ -255,7 +223,7 @@ def _describe(
             f"them are written: give such a value{cure}."
         ) from None
     if inner is not None:
-        record["best_estimator_"] = _describe(inner, f"{prefix}best_estimator_.", arrays)
+        record["best_estimator_"] = _describe(inner, arrays, f"{prefix}best_estimator_.")
     return record
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..numerics.arrays import one_blas_thread, to_host
+from ..numerics.checks import FloatArray
+from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
-from .evidence import nearest_labels
+from .evidence import LeaveOneOut, describe_features, leave_one_out, nearest_labels
+from .mahalanobis import all_or_nothing
 
 
 class SERAPH(BaseSERAPH):
@@ -69,8 +73,7 @@ class SERAPH(BaseSERAPH):
         Threads over blocks of pairs.
     verbose : int, default=0
         1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
-        that is installed, and as a plain line for each iteration where stderr is no terminal. A
-        long fit is announced, with what would shorten it.
+        that is installed, and as a plain line for each iteration where stderr is no terminal.
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
@@ -210,6 +213,55 @@ class SERAPH(BaseSERAPH):
            [0.  , 0.  ]])
     """
 
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the metric from X and class labels, constraints on pairs, or both.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+            An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
+            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
+        y : (n,) array_like, optional
+            Class labels; unknown are -1, NaN, None and pandas' NA.
+        similar, dissimilar : (k, 2) array_like of int, optional
+            Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
+            cross-validation removes rows they would refer to other points, so cross-validate
+            constraints with :class:`~seraph_cvx.PairSERAPH`.
+        similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
+            c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
+        """
+        constraints = similar, dissimilar, similar_confidence, dissimilar_confidence
+        with all_or_nothing(self):
+            pairs = self._make_pairs(X, y, *constraints)
+            for doubt in self._doubts_about_data(pairs, y):
+                warnings.warn(doubt, stacklevel=2)
+            with one_blas_thread(min(pairs.points.shape)):
+                L, not_reached = self._minimize(pairs)
+                self._keep_evidence(pairs, y, L)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
+        return self
+
+    def _keep_evidence(self, pairs: PairSet, y: ArrayLike | None, L: FloatArray) -> None:
+        """Keep the labeled points, and what they and the features say about the fit."""
+        self.leave_one_out_: LeaveOneOut | None = None
+        self.labeled_points_ = self.labels_ = None
+        if isinstance(pairs.labels, ClassLabels):
+            known, codes = pairs.labels.members, pairs.labels.classes
+            self.labeled_points_ = pairs.points[known]
+            self.leave_one_out_ = leave_one_out(self.labeled_points_, codes, L)
+            labels = np.ravel(np.asarray(to_host(y)))[known]
+            self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
+        self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))
+
     def predict(self, X: ArrayLike) -> Any:
         """Predict the class of each point: that of the nearest labeled point of the fit.
 
@@ -238,7 +290,7 @@ class SERAPH(BaseSERAPH):
         if points is None or labels is None:
             raise ValueError(
                 "This SERAPH has no labeled points to classify by: it was fitted to constraints, "
-                "or saved by an earlier version. Fit it to class labels."
+                "not to class labels, by which alone it can predict."
             )
         if not np.any(self.components_):
             raise ValueError("The learned metric is zero: no labeled point is nearer than others.")
@@ -252,9 +304,3 @@ class SERAPH(BaseSERAPH):
         if labels is None:
             raise AttributeError("This SERAPH was fitted to no class labels.")
         return np.unique(labels)
-
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        with one_blas_thread(min(pairs.points.shape)):
-            L, not_reached = self._minimize(pairs)
-            self._keep_evidence(pairs, y, L)
-        return not_reached

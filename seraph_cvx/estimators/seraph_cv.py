@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,9 +26,9 @@ from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
 from .base import FitParameters, similar_probability
 from .half_labeled import LabeledKFold, area_over_pairs, known_accuracy, pair_auc
-from .mahalanobis import MahalanobisTransformer
+from .mahalanobis import MahalanobisTransformer, all_or_nothing
 from .seraph import SERAPH
-from .settings import RECOMMENDED, auto_trace_weight, trace_shape
+from .settings import NEGLIGIBLE, RECOMMENDED, auto_trace_share, critical_weight, trace_shape
 
 AUTO_FACTORS = (1.0, 3.0, 10.0)
 """The trace weights of "auto", as multiples of the default one of SERAPH, which is the first."""
@@ -50,12 +51,6 @@ LEARNED = (
     *("status_", "sampling_", "leave_one_out_", "data_notes_"),
 )
 """The attributes that are copied from the chosen SERAPH, where it has them."""
-
-ROUNDING = 1e-12
-"""Mean scores that differ by no more are equal."""
-
-SAME_POINT = 1e-10
-"""Points nearer than this, as a share of the largest squared distance, count as equal."""
 
 
 @dataclass(eq=False, repr=False)
@@ -151,8 +146,6 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
     ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 0.886)
     """
 
-    _follows_units = True
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
 
@@ -167,12 +160,17 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
                 "SERAPHCV requires y to be passed, but the target y is None: give the class of "
                 "each point, -1 where it is not known."
             )
-        self._warn_of_solver(stacklevel=2)
-        return self._fit_pairs(X, y, stacklevel=2)
+        with all_or_nothing(self):
+            pairs = self._make_pairs(X, y)
+            for doubt in self._doubts_about_data(pairs, y):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._search(pairs, column_or_1d(to_host(y)))
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
+        return self
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+    def _search(self, pairs: PairSet, labels: NDArray[Any]) -> list[Warning]:
         """Choose the weights, and learn with them; return the warnings to issue."""
-        labels = column_or_1d(to_host(y))
         scorer = choose_scorer(self.scoring)
         folds = make_folds(pairs, labels, self._splitter(pairs))
         weights, scales = self._weights_to_try(pairs, folds)
@@ -208,16 +206,16 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         self.best_index_ = best_candidate(self.cv_results_, kept, least_lead)
         self.best_params_ = dict(grid[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        warnings = self._refit(pairs, labels, shared) if self.refit else []
+        not_reached = self._refit(pairs, labels, shared) if self.refit else []
         if n_uncertified := int(self.cv_results_["n_uncertified"].sum()):
-            warnings.append(
+            not_reached.append(
                 NotCertified(
                     f"{n_uncertified} of the {len(folds) * len(grid)} fits of the search did not "
                     'end certified (for algorithm="direct": stationary); '
                     "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol."
                 )
             )
-        return warnings
+        return not_reached
 
     def _refit(self, pairs: PairSet, labels: NDArray[Any], shared: dict[str, Any]) -> list[Warning]:
         """Fit the chosen SERAPH to all labels, and keep what it learned."""
@@ -225,7 +223,9 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         best = self.best_estimator_ = SERAPH(**shared, **self.best_params_, **refit_only)
         for name in vars(self).keys() & {"n_features_in_", "feature_names_in_"}:
             setattr(best, name, getattr(self, name))
-        not_reached = best._learn(pairs, labels)
+        with one_blas_thread(min(pairs.points.shape)):
+            L, not_reached = best._minimize(pairs)
+            best._keep_evidence(pairs, labels, L)
         self.__dict__.update({key: vars(best)[key] for key in LEARNED if key in vars(best)})
         return not_reached
 
@@ -242,6 +242,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         return hasattr(self, "components_")
 
     def _shares_to_try(self) -> list[float | str]:
+        """The shares of the reference that are tried."""
         if self.identity_shares is not None:
             return check_sequence("identity_shares", self.identity_shares)
         return [self.identity_share, *(OTHER_SHARES if self._is_automatic else ())]
@@ -264,7 +265,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         shape = trace_shape(pairs.points, self.correlation_weight)
 
         def default_weight(pairs: PairSet) -> float:
-            return auto_trace_weight(_labeled_only(pairs, self.threshold, term), shape)
+            labeled_only = _labeled_only(pairs, self.threshold, term)
+            return auto_trace_share(pairs) * critical_weight(labeled_only, shape)
 
         of_all = default_weight(pairs)
         if not of_all:
@@ -276,6 +278,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         return [factor * of_all for factor in AUTO_FACTORS], [own / of_all for own in of_folds]
 
     def _splitter(self, pairs: PairSet) -> Any:
+        """What splits the points of known class into folds."""
         class_sizes = np.bincount(np.asarray(pairs.labels.classes))
         if len(class_sizes) < 2 or np.max(class_sizes) < 2:
             raise ValueError(
@@ -293,6 +296,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
 def _labeled_only(
     pairs: PairSet, threshold: float, manifold_term: FloatArray | None = None
 ) -> MStepObjective:
+    """The M-step of the labeled pairs alone."""
     return MStepObjective(
         pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
     )
@@ -420,7 +424,7 @@ def best_candidate(
     if default is None:
         return best
     lead = table["mean_test_score"][best] - table["mean_test_score"][default]
-    return default if lead <= max(least_lead, ROUNDING) else best  # NaN: it was not fitted
+    return default if lead <= max(least_lead, NEGLIGIBLE) else best  # NaN: it was not fitted
 
 
 def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
@@ -443,7 +447,7 @@ def weigh_by_distance(squares: FloatArray) -> Any:
     is better.
     """
     nearest = np.min(squares, axis=1, keepdims=True)
-    scale = np.maximum(nearest, SAME_POINT * np.max(squares))
+    scale = np.maximum(nearest, NEGLIGIBLE * np.max(squares))
     scale = np.where(scale > 0.0, scale, 1.0)  # a metric that is zero
     return np.exp((nearest - squares) / scale)
 

@@ -1,8 +1,7 @@
-"""Weights of SERAPH by name, and what its defaults take from the features and similar pairs.
+"""Weights of SERAPH by name, and what its defaults take from the features and the labels.
 
 A trace penalty knows nothing of correlations: where all features say nearly the same, it makes the
-small differences between them, in which the classes may lie, too expensive. And in directions that
-few labels say anything about, the spread inside the classes still gives a scale.
+small differences between them, in which the classes may lie, too expensive.
 """
 
 from __future__ import annotations
@@ -14,34 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy
 
-from ..engine.distances import Factor
-from ..engine.layout import PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
-from ..model.posterior import posterior_similar
-from ..numerics.arrays import Array, to_device_of
-from ..numerics.checks import FloatArray, IntArray, check_number
-from ..numerics.psd_cone import factor, shrink, symmetrize
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
-from .neighbors import Neighborhood
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
 
 AUTO_TRACE_SHARE = 0.08
-"""The trace weight "auto", as a share of the critical one, if all labeled points were similar."""
+"""The trace weight "auto", as a share of the critical one, if all labeled points were similar.
+Measured on thirteen data sets, by `examples/reproduction/defaults.py`."""
 
-REFERENCES = ("identity", "within")
-"""What a learned metric is mixed with: the Euclidean distance as it is, or in units of the spread
-inside the classes."""
-
-LARGEST_CORRELATION_WEIGHT = 0.95
-"""The largest w of "auto": some of the plain trace stays, so that an optimum exists."""
-
-MOST_PAIRS = 10_000
-"""The number of pairs, drawn if there are more, whose distances two metrics are compared by."""
-
-NO_SPREAD = 1e-12
-"""Similar pairs whose mean squared distance is this share of all pairs' say nothing of spread."""
+NEGLIGIBLE = 1e-12
+"""A share of a whole that may be all rounding: some thousand units in the last place."""
 
 
 class Setting(NamedTuple):
@@ -87,7 +72,7 @@ class Setting(NamedTuple):
         )
         shape = trace_shape(pairs.points, self.correlation_weight)
         if weight == "auto":
-            weight = auto_trace_weight(labeled_only, shape) or 1.0
+            weight = auto_trace_share(pairs) * critical_weight(labeled_only, shape) or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
         plain = 1.0
@@ -103,55 +88,6 @@ class Setting(NamedTuple):
             manifold_term=manifold_term,
             penalties=penalties,
         )
-
-    def mix_with_reference(
-        self, found: FloatArray | Factor, first: MStepObjective
-    ) -> FloatArray | Factor:
-        """Mix the metric A of a fit from M-step `first` with B: (1 - alpha) A + alpha c B.
-
-        With a share of "auto" the mixture is itself mixed with the Euclidean metric where labels
-        do not support it, see :class:`~seraph_cvx.estimators.neighbors.Neighborhood`. An A given
-        by its factor lies in the span of the points, and so do B and the mixture.
-        """
-        if self.reference not in REFERENCES:
-            raise ValueError(
-                f"reference={self.reference!r} is not known: use one of {', '.join(REFERENCES)}."
-            )
-        if not self.identity_share:
-            return found
-        pairs, share = first.pairs, self.identity_share
-        if share == "auto":
-            share = doubt_about_labels(first, found)
-        if isinstance(share, str):
-            raise ValueError(f'identity_share={share!r}: give a number in [0, 1] or "auto".')
-        centered = pairs.points - pairs.points.mean(axis=0)
-        span = None
-        if isinstance(found, Factor):
-            span = first.directions
-            A, similar = np.asarray(Factor(span.T @ found.L)), first.moments.similar_along(span)
-            centered = centered @ span
-        else:
-            A, similar = found, first.similar_matrix
-        moment, B = centered.T @ centered, None
-        if self.reference == "within":
-            shape = trace_shape(pairs.points, self.correlation_weight) if span is None else None
-            n_varying = int(np.count_nonzero(pairs.feature_ranges))
-            B = within_metric(
-                similar,
-                pairs.n_independent_similar,
-                shape,
-                spread=2.0 * pairs.similar_total * float(np.trace(moment)) / pairs.n_points,
-                n_directions=min(pairs.n_points - 1, n_varying),
-            )
-            if span is None and not np.any(A - np.diag(np.diag(A))):
-                B = np.diag(np.diag(B))  # weights of the features stay such
-        mixed = shrink(A, share, moment, toward=B)
-        if self.identity_share == "auto":
-            L = factor(mixed) if span is None else factor(mixed) @ span.T
-            mixed = shrink(mixed, Neighborhood.of_pairs(pairs).euclidean_share(L), moment)
-        if np.array_equal(mixed, A):
-            return found
-        return mixed if span is None else Factor(span @ factor(mixed).T)
 
 
 PAPER_SETTINGS = {
@@ -171,30 +107,6 @@ def find_setting(name: str) -> Setting:
     if name not in PAPER_SETTINGS:
         raise ValueError(f"setting={name!r} is not known: use one of {', '.join(PAPER_SETTINGS)}.")
     return PAPER_SETTINGS[name]
-
-
-def doubt_about_labels(objective: MStepObjective, A: FloatArray | Factor) -> float:
-    """How little A tells similar from dissimilar labeled pairs: 1 less Youden's index, in [0, 1].
-
-    The mean of p(-1) of (8) over S plus that of p(+1) over D: 0 where A is sure of every label and
-    right, 1 where it knows nothing of them. A kind of which there are no pairs counts 1/2.
-    """
-    pairs, eta = objective.pairs, objective.threshold
-
-    def doubts(batch: PairBatch, d: Array) -> PairTerms:
-        far = posterior_similar(eta - batch.pairs_of(d))
-        similar = to_device_of(far, batch.similar)
-        return PairTerms([far * similar, (1.0 - far) * (1.0 - similar)])
-
-    sums = objective.sums.over_labeled([A], doubts)[0]
-    totals = np.array([pairs.similar_total, pairs.labeled_total - pairs.similar_total])
-    means = np.divide([float(s) for s in sums], totals, out=np.full(2, 0.5), where=totals > 0.0)
-    return float(np.clip(np.sum(means), 0.0, 1.0))
-
-
-def auto_trace_weight(labeled_only: MStepObjective, shape: FloatArray | None) -> float:
-    """The lambda of "auto": a small share of the critical one, which may be 0."""
-    return auto_trace_share(labeled_only.pairs) * critical_weight(labeled_only, shape)
 
 
 def auto_trace_share(pairs: PairSet) -> float:
@@ -242,18 +154,15 @@ def mean_squared_correlation(S: FloatArray) -> float:
     return float((np.sum(np.square(gram)) - m) / (m * (m - 1)))
 
 
-def weight_of_correlation(r: float) -> float:
-    """The w of "auto" for features of mean squared correlation r."""
-    return min(LARGEST_CORRELATION_WEIGHT, max(0.0, 3.0 * r - 2.0))
-
-
 def resolve_correlation_weight(points: FloatArray, weight: float | str) -> float:
     """The w of `trace_shape` as a number: "auto" is max(0, 3r - 2), at most 0.95.
 
-    r is the mean squared correlation of the features: up to 2/3 nothing is changed.
+    r is the mean squared correlation of the features: up to 2/3 nothing is changed. Below 1 some of
+    the plain trace stays, so that an optimum exists.
     """
     if weight == "auto":
-        return weight_of_correlation(mean_squared_correlation(standardized_columns(points)))
+        r = mean_squared_correlation(standardized_columns(points))
+        return min(0.95, max(0.0, 3.0 * r - 2.0))
     if isinstance(weight, str) or not 0.0 <= weight < 1.0:
         raise ValueError(
             f'correlation_weight={weight!r} is out of range: give a number in [0, 1) or "auto".'
@@ -275,56 +184,3 @@ def trace_shape(points: FloatArray, weight: float | str) -> FloatArray | None:
     C = centered.T @ centered
     spread = float(np.trace(C)) / len(C)
     return symmetrize((1.0 - w) * np.eye(len(C)) + w * C / spread) if spread > 0.0 else None
-
-
-def within_metric(
-    similar: FloatArray,
-    n_independent: int,
-    shape: FloatArray | None,
-    spread: float,
-    n_directions: int,
-) -> FloatArray:
-    """Invert the spread of similar pairs, shrunk: distances in units of the spread in a class.
-
-    ((1 - g) W + g S)^-1 with g = n/(n + r): S is the second moment of the similar pairs, n of them
-    independent, scaled to the trace r = `n_directions`, as if r more of them had been seen, spread
-    as W = `shape` says (None: I). `spread` is the trace if similar pairs were like all others.
-    """
-    W = np.eye(len(similar)) if shape is None else shape
-    size = float(np.trace(similar))
-    if n_independent and size > NO_SPREAD * spread:
-        g = n_independent / (n_independent + n_directions)
-        W = (1.0 - g) * W + g * n_directions / size * similar
-    inverse: FloatArray = np.asarray(np.linalg.inv(W), dtype=np.float64)
-    return symmetrize(inverse)
-
-
-def matching_threshold(learned: FloatArray, mixed: FloatArray, squared_threshold: float) -> float:
-    """The distance of a mixed metric within which as many pairs are as the learned A calls near.
-
-    Both are given by the points as they transform them.
-
-    A calls those near whose squared distance is at most eta. By the mixed metric most pairs of one
-    class are further apart. On new points (three samplings of six data sets) it classifies 64.7 %
-    of the pairs correctly at sqrt(eta), A 68.7 %, and the mixed one at this distance 69.2 %.
-    """
-    i, j = _sample_pairs(len(learned))
-    n_near = int(np.count_nonzero(squared_lengths(learned[i] - learned[j]) <= squared_threshold))
-    distances = np.sqrt(np.sort(squared_lengths(mixed[i] - mixed[j])))
-    ends = np.concatenate([[0.0], distances, distances[-1:]])
-    return float(ends[n_near] + ends[n_near + 1]) / 2.0
-
-
-def squared_lengths(vectors: FloatArray) -> FloatArray:
-    """The squared length of each row."""
-    return np.asarray(np.einsum("ki,ki->k", vectors, vectors))
-
-
-def _sample_pairs(n_points: int) -> tuple[IntArray, IntArray]:
-    """All pairs of few points, or many of many points: the same ones at every call."""
-    if n_points * (n_points - 1) // 2 <= MOST_PAIRS:
-        i, j = np.triu_indices(n_points, 1)
-        return i, j
-    rng = np.random.default_rng(0)
-    i = rng.integers(0, n_points, MOST_PAIRS)
-    return i, (i + rng.integers(1, n_points, MOST_PAIRS)) % n_points

@@ -16,17 +16,15 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from os import PathLike
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
-from ..engine.limit import OutOfTime
-from ..m_step.solve import MStepSolver, warn_of_new_meaning
+from ..engine.passes import OutOfTime
+from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
@@ -34,7 +32,7 @@ from ..numerics.checks import FloatArray, check_count, check_number, counted
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution, Status
-from .steps import DescentState, Step, StepKind, alternation_steps, certified_as_it_is
+from .steps import Step, alternation_steps, certified_as_it_is
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
@@ -42,16 +40,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FIRST_LOOSENESS = 0.01
-"""The relative gap of the first M-step, without acceleration."""
+"""The relative gap of the first M-step, without acceleration: J falls by far more."""
 
 ACCELERATED_LOOSENESS = 0.3
 """The relative gap of the first M-step, where a descent on J follows it."""
 
 LOOSENESS = 0.1
-"""A later M-step is solved to this share of the last relative fall of J."""
-
-ROUNDING = 1e-13
-"""A relative fall of J below this is rounding."""
+"""A later M-step is solved to this share of the last relative fall of J, so that J falls."""
 
 SECONDS_TO_FINISH = 0.5
 """After a time limit or an interrupt the certificate has to be computed within this time."""
@@ -87,7 +82,7 @@ class Iteration:
     evaluations: int
     seconds: float
     solver_seconds: float
-    kind: str = StepKind.M_STEP.value
+    kind: str = "M-step"
 
     def _repr_html_(self) -> str:
         from ..display.cards import iteration_card
@@ -149,7 +144,6 @@ def alternate(
     accelerate: bool = True,
     penalties: Sequence[Penalty] = (),
     time_limit: float | None = None,
-    checkpoint: str | PathLike[str] | None = None,
     **solver_settings: Any,
 ) -> Alternation:
     """Alternate E-steps (10) and M-steps (11) until J falls by less than tol.
@@ -176,7 +170,7 @@ def alternate(
         Continue where an M-step has no optimum (the paper's settings with lambda = 0).
     callback : callable, optional
         Called with each Iteration and its metric; a true return value ends the run, with status
-        interrupted.
+        interrupted. One that saves the metric lets a run that was killed go on from it, as `start`.
     start : (m, m) array_like, optional
         A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
         not convex: another start may end at another metric.
@@ -191,10 +185,6 @@ def alternate(
         Seconds for the whole run. A pass over the pairs then ends where it is, and the best metric
         so far is returned with status time_limit. It has a certificate if half a second more is
         enough for that, and none otherwise.
-    checkpoint : path, optional
-        A file that has the state of the run after each iteration. Where it exists the run goes on
-        from there, to the same metric (with 1,000 points or more, to one as good); it has to be
-        the same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
         Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to
         :class:`seraph_cvx.m_step.solve.MStepSolver`.
@@ -213,7 +203,6 @@ def alternate(
     >>> run.status.value, run.metric.round(3)
     ('certified', array([[0.897]]))
     """
-    warn_of_new_meaning(solver, stacklevel=2)
     objective = MStepObjective(
         pairs,
         previous_metric=None if start is None else check_metric(start, pairs.n_features, "start"),
@@ -236,7 +225,6 @@ def alternate(
         else lambda done, step: callback(done, np.asarray(step.metric)),
         accelerate=accelerate,
         time_limit=time_limit,
-        checkpoint=checkpoint,
     )
     if not run.status.reached_tolerance:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
@@ -255,105 +243,59 @@ def run_alternation(
     callback: Callable[[Iteration, Step], object] | None = None,
     accelerate: bool = True,
     time_limit: float | None = None,
-    checkpoint: str | PathLike[str] | None = None,
 ) -> Alternation:
     """Alternate from the M-step `objective` on; the result says what was not reached.
 
     The parameters are those of :func:`alternate`, which warns of that; `callback` is given the
     step, whose metric is made when it is read.
     """
-    tol = check_number(tol, "tol", 0.0, strict=True)
-    m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
-    max_iter = check_count(max_iter, "max_iter")
-    started, limit = time.perf_counter(), objective.limit
-    deadline = np.inf
+    start = Step(objective, objective.previous_metric)
+    run = _Run(
+        m_step=start,
+        valid=start,
+        tol=check_number(tol, "tol", 0.0, strict=True),
+        m_step_tol=check_number(m_step_tol, "m_step_tol", 0.0, strict=True),
+        max_iter=check_count(max_iter, "max_iter"),
+        callback=callback,
+        may_be_loose=solver.never_ascends and max_iter > 1,
+    )
     if time_limit is not None:
-        deadline = started + check_number(time_limit, "time_limit", 0.0, strict=True)
-        solver = replace(solver, deadline=deadline)
-    if solver.solver != "newton" or solver.allow_unattained or objective.mu == 0.0 or max_iter < 3:
-        accelerate = False
-    accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
-    looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
-    may_be_loose = solver.never_ascends and max_iter > 1
-    schedule = _Schedule(tol, m_step_tol, max_iter, looseness * may_be_loose, may_be_loose)
-    history: list[Iteration] = []
-    given, resume, kept = objective.previous_metric, None, None
-    metric = None if given is None else np.asarray(given)
-    if checkpoint is not None:
-        from .checkpoint import Checkpoint
-
-        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter}
-        kept = Checkpoint(checkpoint, objective, solver, settings | {"accelerate": accelerate})
-        if (progress := kept.load(Iteration)) is not None:
-            history, (schedule.last_value, schedule.looseness), stored = progress
-            if isinstance(stored, DescentState):
-                resume = stored
-            else:
-                metric, objective = stored, objective.with_soft_labels_of(stored)
+        run.deadline = run.clock + check_number(time_limit, "time_limit", 0.0, strict=True)
+        solver = replace(solver, deadline=run.deadline)
+    accelerate = (
+        accelerate
+        and solver.solver == "newton"
+        and not solver.allow_unattained
+        and objective.mu > 0.0
+        and max_iter > 2  # a first M-step, a descent, and a last M-step
+        and all(block.is_smooth for block in objective.penalties)
+    )
+    if run.may_be_loose:
+        run.looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     steps = alternation_steps(
         objective,
         solver,
-        tolerance=lambda: schedule.goal,
-        metric=metric,
-        descent_tol=m_step_tol if accelerate else None,
-        most_descents=max_iter - 2,  # between a first M-step and a last one
-        resume=resume,
-        least_fall=max(tol, ROUNDING),
+        tolerance=run.goal,
+        metric=start.metric,
+        descent_tol=run.m_step_tol if accelerate else None,
+        most_descents=run.max_iter - 2,
+        least_fall=max(run.tol, 1e-13),  # less is rounding
     )
-    status, clock = Status.ITERATION_LIMIT, started
-    last_m_step = last_valid = Step(StepKind.M_STEP, objective, None)
+    status, limit = Status.ITERATION_LIMIT, objective.limit
     try:
-        with limit.until(deadline):
-            last_m_step = last_valid = first = next(steps)
-            for step in steps if resume is not None else chain([first], steps):
-                if step.kind is StepKind.E_STEP:
-                    continue
-                if step.kind is StepKind.M_STEP:
-                    last_m_step = step
-                is_late = bool(history) and time.perf_counter() >= deadline
-                if step.has_failed:
-                    status = Status.TIME_LIMIT if is_late else Status.FAILED
-                    break
-                value, paper_objective = step.value, step.paper_value
-                if np.isnan(value):
-                    with one_blas_thread():
-                        value, paper_objective = descent_values(
-                            step.objective, np.asarray(step.metric)
-                        )
-                if schedule.has_risen(value):
-                    status = Status.TIME_LIMIT if is_late else Status.INACCURATE
-                    break
-                now = time.perf_counter()
-                history.append(
-                    _iteration(len(history) + 1, step, value, paper_objective, now - clock)
-                )
-                logger.debug("%s", history[-1])
-                last_valid, clock = step, now
-                wants_stop = callback is not None and callback(history[-1], step)
-                has_converged = schedule.record_and_check_convergence(
-                    value, step.solution, len(history)
-                )
-                if has_converged and step.solution is not None:
-                    status = step.solution.status
-                    break
-                state = step.descent_state if accelerate else step.metric
-                if kept is not None and state is not None and len(history) < max_iter:
-                    kept.save(history, [schedule.last_value, schedule.looseness], state)
-                if wants_stop:
-                    status = Status.INTERRUPTED
-                    break
-                if time.perf_counter() >= deadline:
-                    status = Status.TIME_LIMIT
-                    break
-                if len(history) >= max_iter:
+        with limit.until(run.deadline):
+            for step in steps:
+                over = run.take(step)
+                if over is not None:
+                    status = over
                     break
     except OutOfTime as error:
         status = Status.INTERRUPTED if limit.is_interrupted else Status.TIME_LIMIT
-        if not history:
+        if not run.history:
             factor = _first_factor(objective) if error.factor is None else error.factor
-            last_valid = Step(StepKind.M_STEP, objective, Factor(factor))
+            run.valid = Step(objective, Factor(factor))
     with limit.granted(SECONDS_TO_FINISH if status in _CURES else np.inf):
-        return _finish(history, status, last_m_step, last_valid, schedule)
+        return run.finish(status)
 
 
 def _first_factor(objective: MStepObjective) -> FloatArray:
@@ -367,46 +309,109 @@ def _first_factor(objective: MStepObjective) -> FloatArray:
     return np.asarray(size * objective.directions)
 
 
-@dataclass
-class _Schedule:
-    """How exactly the next M-step has to be solved, and whether J has converged."""
+_CURES = {
+    Status.TIME_LIMIT: "The time was up: raise time_limit, or tol.",
+    Status.INTERRUPTED: "Ctrl-C or the callback stopped it; the best metric so far is kept.",
+}
+"""What to do about an end that no M-step is to blame for."""
 
+
+@dataclass
+class _Run:
+    """An alternation that is under way: what it did, how exact the next M-step is, when it ends."""
+
+    m_step: Step  # the last one tried
+    valid: Step  # the last step that did not raise J
     tol: float
     m_step_tol: float
     max_iter: int
-    looseness: float
-    may_be_loose: bool
+    callback: Callable[[Iteration, Step], object] | None
+    may_be_loose: bool  # whether an M-step that is not solved to the end is never worse than before
+    looseness: float = 0.0
+    deadline: float = np.inf
+    history: list[Iteration] = field(default_factory=list)
     last_value: float = np.inf
     last_fall: float = np.inf
+    clock: float = field(default_factory=time.perf_counter)
 
-    @property
     def goal(self) -> float:
+        """The certified relative gap that the next M-step has to reach."""
         return max(self.m_step_tol, self.looseness)
 
-    def has_risen(self, value: float) -> bool:
-        return value > self.last_value + 1e-12 * abs(self.last_value)
-
-    def record_and_check_convergence(
-        self, value: float, solution: MStepSolution | None, n_steps: int
-    ) -> bool:
-        """Whether J stands still at an M-step that is as exact as was asked for."""
-        fall = (self.last_value - value) / max(1.0, abs(value))
-        self.last_value, self.last_fall = value, fall
+    def take(self, step: Step) -> Status | None:
+        """Take a step into the history; the status of the run if it is over, else None."""
+        if not step.is_descent:
+            self.m_step = step
+        if not self.history:
+            self.valid = step
+        is_late = bool(self.history) and time.perf_counter() >= self.deadline
+        if step.found is None:
+            return Status.TIME_LIMIT if is_late else Status.FAILED
+        value, paper_value = step.value, step.paper_value
+        if np.isnan(value):
+            with one_blas_thread():
+                value, paper_value = descent_values(step.objective, np.asarray(step.metric))
+        if value > self.last_value + 1e-12 * abs(self.last_value):  # not by rounding alone
+            return Status.TIME_LIMIT if is_late else Status.INACCURATE
+        now = time.perf_counter()
+        done = _iteration(len(self.history) + 1, step, value, paper_value, now - self.clock)
+        self.history.append(done)
+        logger.debug("%s", done)
+        self.valid, self.clock = step, now
+        wants_stop = self.callback is not None and self.callback(done, step)
+        self.last_fall = (self.last_value - value) / max(1.0, abs(value))
+        self.last_value = value
+        solution, stands_still = step.solution, self.last_fall <= self.tol
         if solution is None:  # a step of the descent: what follows is to be certified
             self.looseness = 0.0
-            return False
-        is_exact = (
-            solution.relative_gap <= self.m_step_tol or solution.status is not Status.CERTIFIED
+        else:
+            is_certified = solution.status is Status.CERTIFIED
+            if stands_still and (done.relative_gap <= self.m_step_tol or not is_certified):
+                return solution.status
+            is_last = stands_still or len(self.history) + 1 == self.max_iter
+            self.looseness = LOOSENESS * min(self.last_fall, 0.1) * self.may_be_loose
+            self.looseness *= not is_last
+        if wants_stop:
+            return Status.INTERRUPTED
+        if time.perf_counter() >= self.deadline:
+            return Status.TIME_LIMIT
+        return Status.ITERATION_LIMIT if len(self.history) >= self.max_iter else None
+
+    def finish(self, status: Status) -> Alternation:
+        """The metric of the last valid step and its M-step, and why the run ended."""
+        objective, solution = self.valid.objective, self.valid.solution
+        if solution is None:  # it ended within the descent on J
+            found = cast(FloatArray | Factor, self.valid.found)
+            objective = objective.with_soft_labels_of(found)
+            solution = certified_as_it_is(objective, found, self.m_step_tol)
+        if status is Status.CERTIFIED:
+            message = (
+                f"J fell by {max(0.0, self.last_fall):.1e} relatively, within tol={self.tol:.0e}; "
+                f"the last M-step is certified to {solution.relative_gap:.1e}, within "
+                f"m_step_tol={self.m_step_tol:.0e}."
+            )
+            return Alternation(self.history, status, solution, objective, message)
+        tried = self.m_step.solution
+        if tried is None or self.valid.solution is None:
+            tried = solution
+        reached = f"last M-step: {tried.status.value}, relative gap {tried.relative_gap:.2g}"
+        if status in _CURES:
+            reached = f"relative gap {solution.relative_gap:.2g}"
+        if solution.certificate is None:
+            reached = "no certificate: there was no time to compute it"
+        message = (
+            f"The alternation ended after {counted(len(self.history), 'iteration')} with status "
+            f"{status.value} ({reached}). "
         )
-        is_last = fall <= self.tol or n_steps + 1 == self.max_iter
-        self.looseness = LOOSENESS * min(fall, 0.1) * (self.may_be_loose and not is_last)
-        return fall <= self.tol and is_exact
+        message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."
+        return Alternation(self.history, status, solution, objective, message)
 
 
 def _iteration(
     number: int, step: Step, value: float, paper_objective: float, seconds: float
 ) -> Iteration:
-    solution, (rank, trace) = step.solution, step.rank_and_trace
+    """The line of the history about a step."""
+    solution, (rank, trace) = step.solution, step.rank_and_trace()
     return Iteration(
         number=number,
         descent_value=value,
@@ -418,43 +423,5 @@ def _iteration(
         evaluations=step.passes if solution is None else solution.evaluations,
         seconds=seconds,
         solver_seconds=seconds if solution is None else solution.solver_seconds,
-        kind=step.kind.value,
+        kind="descent" if step.is_descent else "M-step",
     )
-
-
-_CURES = {
-    Status.TIME_LIMIT: "The time was up: raise time_limit, or tol.",
-    Status.INTERRUPTED: "Ctrl-C or the callback stopped it; the best metric so far is kept.",
-}
-"""What to do about an end that no M-step is to blame for."""
-
-
-def _finish(
-    history: list[Iteration], status: Status, last: Step, valid: Step, schedule: _Schedule
-) -> Alternation:
-    """The metric of the last valid step and its M-step; `last` is the last M-step tried."""
-    objective, solution, tried = valid.objective, valid.solution, last.solution
-    if solution is None and not valid.has_failed:  # it ended within the descent on J
-        objective = objective.with_soft_labels_of(cast(FloatArray | Factor, valid.found))
-        solution = certified_as_it_is(objective, valid, schedule.m_step_tol)
-        tried = solution
-    if solution is None or tried is None:
-        raise AssertionError("Every M-step has a solution, and so has every descent.")
-    fall = max(0.0, schedule.last_fall)
-    message = (
-        f"J fell by {fall:.1e} relatively, within tol={schedule.tol:.0e}; the last M-step is "
-        f"certified to {solution.relative_gap:.1e}, within m_step_tol={schedule.m_step_tol:.0e}."
-    )
-    if status is not Status.CERTIFIED:
-        reached = f"last M-step: {tried.status.value}, relative gap {tried.relative_gap:.2g}"
-        if status in _CURES:
-            reached = f"relative gap {solution.relative_gap:.2g}"
-        if solution.certificate is None:
-            reached = "no certificate: there was no time to compute it"
-        message = (
-            f"The alternation ended after {counted(len(history), 'iteration')} with status "
-            f"{status.value} "
-            f"({reached}). "
-        )
-        message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."
-    return Alternation(history, status, solution, objective, message)

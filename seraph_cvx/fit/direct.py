@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor, as_factor
-from ..engine.limit import OutOfTime
+from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint
 from ..model.programs import paper_program, with_smooth_penalties

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import KroghInterpolator
 
 from ..certificate import Certificate
-from ..m_step.solve import OWN_SOLVERS, MStepSolver, warn_of_new_meaning
+from ..m_step.solve import OWN_SOLVERS, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
@@ -242,7 +242,6 @@ def seraph_path(
         raise ValueError(f'algorithm={algorithm!r} is not known: use "m-step" or "em".')
     if algorithm == "em" and previous_metric is not None:
         raise ValueError('previous_metric belongs to algorithm="m-step": the alternation moves it.')
-    warn_of_new_meaning(solver, stacklevel=2)
     first = MStepObjective(
         pairs,
         previous_metric=previous_metric,

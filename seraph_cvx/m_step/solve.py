@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -24,12 +23,6 @@ OWN_SOLVERS = ("newton", "fista", "projected-gradient")
 """The solvers of this package; every other one is CVXPY's."""
 
 FORMULATIONS = ("primal", "dual")
-
-LEAST_SECONDS = 1e-3
-"""What a solver is given where no time is left: some of them take 0 for no limit."""
-
-LARGEST_MOMENT = 1e150
-"""The largest trace of the second moment C whose square does not overflow."""
 
 
 @dataclass
@@ -122,7 +115,7 @@ class MStepSolver:
     @property
     def _seconds(self) -> float | None:
         """How long the next M-step may take; None: as long as it takes."""
-        left = max(self.deadline - time.perf_counter(), LEAST_SECONDS)
+        left = max(self.deadline - time.perf_counter(), 1e-3)  # some take 0 for no limit
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
 
@@ -141,7 +134,7 @@ class MStepSolver:
             return newton_method(*given, watch=self.watch, start_factor=start_factor)
         if self.solver == "fista":
             return fista(*given, watch=self.watch)
-        if np.trace(objective.pair_moment) > LARGEST_MOMENT:
+        if np.trace(objective.pair_moment) > 1e150:  # its square overflows
             raise ValueError(
                 "projected-gradient works in the units of the features, and their fourth powers "
                 'overflow: divide X by a constant, or use solver="newton", which is free of units.'
@@ -181,21 +174,6 @@ class MStepSolver:
             compile_seconds=answer.compile_seconds,
             psd_violation=answer.psd_violation,
             polished=True,
-        )
-
-
-def warn_of_new_meaning(solver: Any, stacklevel: int = 1) -> None:
-    """Warn of a name that meant another solver up to version 0.1.0; for one release.
-
-    `stacklevel` 1 blames the line that calls this function, 2 the caller of the function it is in.
-    """
-    if isinstance(solver, str) and solver.lower() == "fista":
-        warnings.warn(
-            'solver="fista" is FISTA alone since this version. What it meant up to version 0.1.0, '
-            "Newton's method with FISTA where that does not close the gap, is now "
-            'solver="newton", the default.',
-            FutureWarning,
-            stacklevel=stacklevel + 1,
         )
 
 
@@ -308,7 +286,6 @@ def solve_m_step(
         allow_unattained=allow_unattained,
         warm_start=warm_start,
     )
-    warn_of_new_meaning(solver, stacklevel=2)
     solution = chosen.solve(objective, tol, start)
     solution.warn_unless_certified(tol, stacklevel=2)
     return solution

@@ -320,7 +320,7 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
 
 def soft_label_vector(objective: MStepObjective) -> FloatArray:
     """The soft labels as a vector, one per row of ``pairs.unlabeled``, for the textbook."""
-    from ..model.e_step import e_step
+    from ..model.posterior import e_step
 
     if objective.soft_labels is not None:
         return objective.soft_labels

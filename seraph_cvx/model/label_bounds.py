@@ -39,8 +39,7 @@ from ..numerics.rounding import (
     score_slack,
 )
 from ..pairs.pair_set import PairSet
-from .posterior import binary_entropy
-from .soft_labels import SoftLabels
+from .posterior import SoftLabels, binary_entropy
 
 NEARLY_EQUAL = 2.0**-40
 """A metric is replaced by a factor that differs from it by so little, relative to its diagonal."""

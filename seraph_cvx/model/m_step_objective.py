@@ -27,11 +27,9 @@ import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor
-from ..engine.limit import Limit
-from ..engine.moments import PairMoments, WhitenedBasis, spanning_directions
+from ..engine.moments import PairMoments, Regularizer, WhitenedBasis, spanning_directions
 from ..engine.pair_sums import PairSums
-from ..engine.passes import PairLoss
-from ..engine.regularizer import Regularizer
+from ..engine.passes import Limit, PairLoss
 from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrize
@@ -40,16 +38,13 @@ from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import Geometry, MStepFamily
 from .pair_losses import LOGISTIC
 from .pair_program import PairProgram
-from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
+from .posterior import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
 
 RANK_TOLERANCE = 1e-12
 """An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
-
-CLEAR_OF_ROUNDING = 1e6
-"""An eigenvalue this many rounding errors from zero needs no exact rank."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,6 +138,9 @@ class MStepObjective:
     penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
     linear_blocks: tuple[Penalty, ...] = field(default=(), kw_only=True)
+    mu: float = field(init=False)
+    has_soft_labels: bool = field(init=False)  # whether some unlabeled pair may have q(+1) > 0
+    limit: Limit = field(init=False)  # of all sums over the pairs; shared with the family
 
     def __post_init__(self) -> None:
         pairs, term = self.pairs, self.manifold_term
@@ -171,6 +169,8 @@ class MStepObjective:
         normalized = {
             "family": family,
             "unlabeled_weight": family.mu,
+            "mu": family.mu,
+            "limit": family.sums.limit,
             "threshold": family.threshold,
             "manifold_term": family.manifold_term,
             "trace_weight": trace_weight,
@@ -178,6 +178,8 @@ class MStepObjective:
             "penalties": tuple(others),
             "linear_blocks": tuple(linear),
         }
+        is_given = self.soft_labels is not None or self.previous_metric is not None
+        normalized["has_soft_labels"] = is_given and family.mu > 0.0
         if self.soft_labels is not None and self.previous_metric is not None:
             raise ValueError("Give either soft_labels or previous_metric, not both.")
         if self.soft_labels is not None:
@@ -278,11 +280,6 @@ class MStepObjective:
         return self.geometry.sums
 
     @property
-    def limit(self) -> Limit:
-        """The limit of all sums over the pairs; shared with the family."""
-        return self.family.sums.limit
-
-    @property
     def moments(self) -> PairMoments:
         """The sums over pairs that do not depend on the soft labels."""
         return self.geometry.moments
@@ -308,11 +305,6 @@ class MStepObjective:
     def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimized."""
         return self.geometry.basis
-
-    @property
-    def mu(self) -> float:
-        """The weight mu of an unlabeled pair, as a number."""
-        return float(self.unlabeled_weight)
 
     @cached_property
     def program(self) -> PairProgram:
@@ -375,12 +367,6 @@ class MStepObjective:
         if not self.has_soft_labels:
             return None
         return LabelEnclosure(self.soft_labeling, Thresholds.of(self.threshold))
-
-    @property
-    def has_soft_labels(self) -> bool:
-        """Whether some unlabeled pair may have a label q(+1) > 0."""
-        given = self.soft_labels is not None or self.previous_metric is not None
-        return self.mu > 0.0 and given
 
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
@@ -498,7 +484,8 @@ class MStepObjective:
         if self.has_soft_labels or self.manifold_term is not None or self.penalties:
             return None
         n_varying = np.count_nonzero(np.diag(self.pair_moment))
-        is_clear = eigenvalues[0] > CLEAR_OF_ROUNDING * self.moments.noise * eigenvalues[-1]
+        # a million rounding errors from zero needs no exact rank
+        is_clear = eigenvalues[0] > 1e6 * self.moments.noise * eigenvalues[-1]
         if is_clear and self.whitening.shape[1] == n_varying:
             return None
         return self._direction_without_similar_pairs()

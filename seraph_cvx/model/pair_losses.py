@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..engine.passes import LossSums
+from ..engine.passes import EXCLUDED_SCORE, LossSums
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from .posterior import (
@@ -29,17 +29,9 @@ from .posterior import (
     sharpened_surprise,
 )
 
-LARGEST_SCORE = 300.0
-"""Scores are cut off at this value: e^-300 is negligible, and underflow is slow."""
-
 LEAST_SCORE = -20.0
-"""From this score on e^{-s} is taken as it is; below, by the symmetry of the losses."""
-
-LARGEST_LOG = 600.0
-"""The largest logarithm of a product of many numbers: beyond, it would overflow."""
-
-FACTORS = 128
-"""Numbers, at most, whose product is formed before its logarithm is taken."""
+"""From this score on e^{-s} is taken as it is, so that thirty factors 1 + e^{-s} and more do not
+overflow; below, by the symmetry of the losses."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +113,7 @@ class SharpenedLoss:
         x = _odds(s)
         y = x * x if a == 2.0 else _odds(_cut_off(a * s))
         one_x, one_y = 1.0 + x, 1.0 + y
-        rest = sum_of_logs(one_y, 1.0 + math.exp(-max(a * least, -LARGEST_SCORE))) / a
+        rest = sum_of_logs(one_y, 1.0 + math.exp(-max(a * least, -EXCLUDED_SCORE))) / a
         total = sum_of_logs(one_x, 1.0 + math.exp(-least)) - rest
         x /= one_x
         y /= one_y
@@ -183,8 +175,8 @@ def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
 
 
 def _cut_off(s: FloatArray) -> FloatArray:
-    """The scores, none above the largest one; the same array where none is."""
-    return np.minimum(s, LARGEST_SCORE) if s.max(initial=0.0) > LARGEST_SCORE else s
+    """The scores, cut off where all vanishes, as underflow is slow; the same array if none is."""
+    return np.minimum(s, EXCLUDED_SCORE) if s.max(initial=0.0) > EXCLUDED_SCORE else s
 
 
 def _odds(s: FloatArray) -> FloatArray:
@@ -196,9 +188,10 @@ def _odds(s: FloatArray) -> FloatArray:
 def sum_of_logs(factors: FloatArray, largest: float) -> float:
     """The sum of ln x over numbers from 1 to `largest`, by logarithms of products of many of them.
 
-    As accurate as one by one, to rounding, and several times faster.
+    As accurate as one by one, to rounding, and several times faster. A product has 128 factors at
+    most, and no logarithm above 600, so that it does not overflow.
     """
-    run = int(LARGEST_LOG / max(math.log(largest), LARGEST_LOG / FACTORS))
+    run = min(128, int(600.0 / max(math.log(largest), 1.0)))
     if len(factors) <= run:
         return float(np.log(np.multiply.reduce(factors, axis=0)).sum())
     starts = np.arange(0, len(factors), max(1, run))

@@ -11,8 +11,8 @@ of the metric A, and as a function of a factor L of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ from ..engine.layout import Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import (
     AllPairs,
-    FactorPairs,
+    BlocksPass,
     ListedPairs,
     ListPass,
     LossTerms,
@@ -36,31 +36,14 @@ from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
 
 FINE_POINTS = 6_000
-"""Second derivatives are of all pairs of up to so many points; of more, they are of some pairs."""
+"""Points up to which second derivatives are of all pairs, and these are kept: 140 MB."""
 
-FINE_RATIO, FINE_SHARE = 250, 0.002
-"""Pairs drawn at random that they are of then: so many for each number in L, or this share of all.
-"""
+SMALL, ROUGH_POINTS = 1_000, 2_000
+"""Rough ones are of a third of the points, but of no more than this and of eight times the
+coordinates at least; with fewer points than the first, all are of all of them."""
 
 LEAST_DRAWN, MOST_DRAWN = 1 << 13, 1 << 20
-"""Pairs that are drawn at random, at least and at most."""
-
-ROUGH_POINTS, ROUGH_RATIO = 2_000, 8
-"""Rough ones are of a third of the points, but of no more than this, and of no fewer than this
-times the coordinates."""
-
-SMALL = 1_000
-"""With fewer points all second derivatives are of all of them."""
-
-COARSE_RATIO, LEAST_RATIO = 50, 4
-"""Drawn pairs that a preconditioner is made of, at most and at least, for each number in L."""
-
-MATRIX_COST, MATRIX_ENTRIES = 8.0, 1 << 24
-"""The cost of a preconditioner, at most, in passes that are matrix products alone; and its memory.
-"""
-
-KEPT_POINTS = 6_000
-"""Points up to which a search over weights of features keeps all pairs."""
+"""Pairs that are drawn at random to estimate them, at least and at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,80 +68,55 @@ class PairProgram:
     def at(self, L: FloatArray) -> FactorPoint:
         """Phi and its gradient at a factor L, in one pass over the pairs."""
         self.sums.limit.check()
-        if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
-            on_gpu = self.gpu_pairs.pass_at(L)
-            sums = on_gpu.total, on_gpu.excess, on_gpu.half_gradient
-            return self._point(
-                L, *sums, lambda: on_gpu.gradient, lambda rough: on_gpu.second_order_pass
-            )
-        if self.sums.is_remote:
-            return self._at_remotely(L)
-        keeps = self._is_listed or self.sums.n_points <= FINE_POINTS
-        pairs = self._points.pass_at(L, keep=keeps)
-        second = partial(self._hessian, L, pairs.half_gradient, pairs if keeps else None)
-        sums = pairs.at_points.total, pairs.at_points.excess, pairs.half_gradient
-        return self._point(L, *sums, lambda: pairs.gradient, second)
+        whole, linear = self._pass_at(L), self.recession @ L
+        return FactorPoint(
+            self,
+            L,
+            whole.total + float(np.vdot(linear, L)) - self.constant,
+            2.0 * (whole.half_gradient + linear),
+            lambda: symmetrize(whole.gradient + self.recession),
+            cache(partial(self._hessian, L, whole)),
+            whole.excess,
+        )
 
-    def _at_remotely(self, L: FloatArray) -> FactorPoint:
-        """The same by a pass on a device or on workers; second derivatives are made here."""
+    def _pass_at(self, L: FloatArray) -> WholePass:
+        """A pass over all pairs: on a GPU, in this process, on workers, or on another device."""
+        if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
+            on_gpu: WholePass = self.gpu_pairs.pass_at(L)
+            return on_gpu
+        if not self.sums.is_remote:
+            return self._all_pairs.at(L, keep=self._keeps_pairs)
         from ..engine.cluster import ClusterSums
 
         remote = self.sums.remote
         if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
-            terms = self._all_terms
+            terms = LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
             sum_over = partial(remote.over_unlabeled, [Factor(L)], terms, self.sums.limit)
             (total, excess), half, _ = sum_over(along_factor=True)
-            gradient = cache(lambda: sum_over().matrix)
-            second = partial(self._hessian, L, half, None)
-            return self._point(L, float(total), float(excess), half, gradient, second)
-        value, push = self.value_and_gradient(L @ L.T)
-        second = partial(self._hessian, L, (push - self.recession) @ L, None)
-        return FactorPoint(self, L, value, 2.0 * push @ L, lambda: push, second)
-
-    def _point(
-        self,
-        L: FloatArray,
-        total: float,
-        excess: float,
-        half_gradient: FloatArray,
-        make_gradient: Callable[[], FloatArray],
-        make_hessian: Callable[[bool], FactorHessian],
-    ) -> FactorPoint:
-        """Add the linear term to the sums of a pass over the pairs."""
-        linear = self.recession @ L
-        return FactorPoint(
-            self,
-            L,
-            total + float(np.vdot(linear, L)) - self.constant,
-            2.0 * (half_gradient + linear),
-            lambda: symmetrize(make_gradient() + self.recession),
-            make_hessian,
-            excess,
-        )
+            return _RemotePass(float(total), half, lambda: sum_over().matrix, float(excess))
+        total, push = self._losses(L @ L.T, with_gradient=True)
+        return _RemotePass(total, push @ L, lambda: push)
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
         """Phi at the metric Diag(w), with derivatives with respect to the weights of the features.
 
         A pass costs n^2 m, and no eigenvalue. Second derivatives are of all pairs, which are kept.
         """
-        X, M, used = self._points.X, np.diag(self.recession), w > 0.0
-        at_points = self._points.pairs.at(X[:, used] * np.sqrt(w[used]))
+        M, used = np.diag(self.recession), w > 0.0
+        whole = self._all_pairs.at(np.diag(np.sqrt(w))[:, used])
 
         def hessian_product(d: FloatArray) -> FloatArray:
             moved, change = d != 0.0, np.zeros_like(d)
-            change[moved] = at_points.weights_hessian_product(X[:, moved], d[moved])
+            change[moved] = whole.weights_hessian_product(moved, d[moved])
             return change
 
-        return WeightsPoint(
-            at_points.total + float(M @ w) - self.constant,
-            np.einsum("ij,ij->j", X, at_points.laplacian(X)) + M,
-            hessian_product,
-        )
+        value = whole.total + float(M @ w) - self.constant
+        return WeightsPoint(value, np.diag(whole.gradient) + M, hessian_product)
 
     @property
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
-        return not self.sums.is_remote and self.sums.n_points <= KEPT_POINTS
+        return not self.sums.is_remote and self.sums.n_points <= FINE_POINTS
 
     @property
     def typical_size(self) -> float:
@@ -170,43 +128,44 @@ class PairProgram:
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def _hessian(
-        self, L: FloatArray, half_gradient: FloatArray, whole: FactorHessian | None, rough: bool
-    ) -> FactorHessian:
+    def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
         if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
-            on_gpu: FactorHessian = self._gpu.few.pass_at(L)
+            some: Any = self._gpu.few.pass_at(L) if self.gpu_pairs is None else whole
+            on_gpu: FactorHessian = getattr(some, "second_order_pass", some)
             return on_gpu
         n, m = self.sums.points.shape
         if rough and self._n_rough_points < n:
-            return self._sampled_hessian(L, half_gradient, [self._rough_points.pass_at(L)])
-        if whole is not None:
+            return self._sampled_hessian(L, whole.half_gradient, [self._some_points.at(L)])
+        if isinstance(whole, BlocksPass | ListPass) and self._keeps_pairs:
             return whole
         if n <= FINE_POINTS and not self.sums.is_sampled:
-            return self._points.pass_at(L)
-        n_pairs = max(FINE_RATIO * max(m, L.size), int(FINE_SHARE * n * n / 2), LEAST_DRAWN)
-        passes = self._drawn_passes(L, n_pairs)
-        over_points = [_PointsPass(self.sums.points, some) for some in passes]
-        return self._sampled_hessian(L, half_gradient, over_points)
+            return self._all_pairs.at(L)
+        n_pairs = max(250 * max(m, L.size), n * n // 1000)  # so many for each number in L
+        return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
 
-    def preconditioner(self, L: FloatArray, half_gradient: FloatArray) -> FloatArray | None:
-        """About the Hessian with respect to L, as a matrix; None where it is not worth its cost."""
-        n, size, (m, rank) = self.sums.n_points, L.size, L.shape
-        cost = MATRIX_COST * n * n * (rank + 10)
-        wanted = max(COARSE_RATIO * size, LEAST_DRAWN)
-        n_pairs = int(min(wanted, cost / max(size, 1) ** 2, MATRIX_ENTRIES / max(size, 1)))
-        if n_pairs < LEAST_RATIO * size or n < SMALL or self._is_listed or self._gpu is not None:
+    def preconditioner(self, point: FactorPoint) -> FloatArray | None:
+        """About the Hessian with respect to L, as a matrix; None where it is not worth its cost.
+
+        It is made of 4 to 50 drawn pairs for each number in L, as many as take no more work than
+        8 passes that are matrix products alone, nor more memory than 2^24 numbers.
+        """
+        L, n = point.L, self.sums.n_points
+        size, (m, rank) = max(L.size, 1), L.shape
+        wanted = max(50 * L.size, LEAST_DRAWN)
+        n_pairs = int(min(wanted, 8 * n * n * (rank + 10) / size**2, (1 << 24) / size))
+        if n_pairs < 4 * L.size or n < SMALL or self._is_listed or self._gpu is not None:
             return None
-        X, passes = self.sums.points, self._drawn_passes(L, n_pairs)
-        over_points = [_PointsPass(X, some) for some in passes]
-        S = self._sampled_hessian(L, half_gradient, over_points).gradient + self.recession
-        H = np.sum([some.curvature_matrix(X) for some in passes], axis=0)
+        passes = self._drawn_passes(L, n_pairs)
+        half_gradient = 0.5 * point.factor_gradient - self.recession @ L
+        S = self._sampled_hessian(L, half_gradient, passes).gradient + self.recession
+        H = np.sum([some.curvature_matrix() for some in passes], axis=0)
         for column in range(rank):
             H.reshape(m, rank, m, rank)[:, column, :, column] += S
         return np.asarray(2.0 * H)
 
     def _sampled_hessian(
-        self, L: FloatArray, half_gradient: FloatArray, passes: list[_PointsPass]
+        self, L: FloatArray, half_gradient: FloatArray, passes: Sequence[PairPass]
     ) -> _SampledHessian:
         """The estimate by some pairs, in accord with the gradient of all."""
         missing = half_gradient - np.sum([some.half_gradient for some in passes], axis=0)
@@ -214,11 +173,10 @@ class PairProgram:
 
     def _drawn_passes(self, L: FloatArray, n_pairs: int) -> list[ListPass]:
         """Passes over pairs drawn at random: as many pairs of few points say less."""
-        n_pairs = 1 << (min(n_pairs, MOST_DRAWN).bit_length() - 1)  # few numbers, to be kept
-        if n_pairs not in self._drawn:
+        n_pairs = 1 << (min(max(n_pairs, LEAST_DRAWN), MOST_DRAWN).bit_length() - 1)
+        if n_pairs not in self._drawn:  # few numbers, to be kept
             self._drawn[n_pairs] = self._draw(n_pairs)
-        Y = self.sums.points @ L
-        return [pairs.at(Y) for pairs in self._drawn[n_pairs]]
+        return [pairs.at(L) for pairs in self._drawn[n_pairs]]
 
     @cached_property
     def _drawn(self) -> dict[int, list[ListedPairs]]:
@@ -227,7 +185,7 @@ class PairProgram:
     def _draw(self, n_pairs: int) -> list[ListedPairs]:
         """Unlabeled and labeled pairs that are drawn at random, each standing for several."""
         sums, labels, mu = self.sums, self.sums.labels, self.unlabeled_weight
-        rng, n, groups = np.random.default_rng(0), sums.n_points, []
+        rng, groups = np.random.default_rng(0), []
 
         def draw(members: IntArray) -> IntArray:
             first = rng.integers(len(members), size=n_pairs)
@@ -237,7 +195,7 @@ class PairProgram:
         if mu > 0.0:
             pairs = None if sums.remote is None else sums.remote.drawn
             if pairs is None:
-                pairs = draw(np.arange(n))
+                pairs = draw(np.arange(sums.n_points))
             elif len(pairs) > n_pairs:
                 pairs = pairs[rng.choice(len(pairs), n_pairs, replace=False)]
             weight = mu * sums.n_unlabeled / len(pairs)
@@ -251,9 +209,7 @@ class PairProgram:
             pairs, weights = draw(labels.members), np.ones(n_pairs)
         if len(pairs):
             groups.append((pairs, (total / len(pairs)) * weights, LOGISTIC))
-        return [
-            ListedPairs(pairs, n, weights, loss, self.threshold) for pairs, weights, loss in groups
-        ]
+        return [ListedPairs(sums.points, *group, self.threshold) for group in groups]
 
     @cached_property
     def gpu_pairs(self) -> Any:
@@ -275,35 +231,38 @@ class PairProgram:
         return GpuPairs(points, len(labels.members), self.loss, LOGISTIC, mu, self.threshold)
 
     @property
-    def _all_terms(self) -> LossTerms:
-        """The losses of all pairs, labeled ones included."""
-        return LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
-
-    @property
     def _n_rough_points(self) -> int:
         """The number of points of which rough second derivatives are; all where few save little."""
         n, m = self.sums.points.shape
-        few = max(min(ROUGH_POINTS, n // 3), ROUGH_RATIO * m)
+        few = max(min(ROUGH_POINTS, n // 3), 8 * m)
         return int(few if n >= max(SMALL, 2 * few) and not self._is_listed else n)
 
-    @cached_property
-    def _points(self) -> _Points:
-        return self._points_of(np.arange(self.sums.n_points))
-
-    @cached_property
-    def _rough_points(self) -> _Points:
-        """Some points, each standing for several."""
-        n_labeled = len(self.sums.labels.members)
-        counts = sample_counts(n_labeled, self.sums.n_points, self._n_rough_points)
-        return self._points_of(np.flatnonzero(counts), counts)
+    @property
+    def _keeps_pairs(self) -> bool:
+        """Whether a pass in this process keeps what second derivatives need."""
+        return self._is_listed or self.sums.n_points <= FINE_POINTS
 
     @property
     def _is_listed(self) -> bool:
         """Whether the pairs that count are given one by one: a sample would lose most of them."""
         return self.unlabeled_weight == 0.0 and not self.sums.labels.is_complete
 
-    def _points_of(self, members: IntArray, counts: FloatArray | None = None) -> _Points:
-        """The points with these numbers and their pairs; if mu = 0, of those that have a label."""
+    @cached_property
+    def _all_pairs(self) -> AllPairs | ListedPairs:
+        """All pairs, in this process."""
+        return self._pairs_of(np.arange(self.sums.n_points))
+
+    @cached_property
+    def _some_points(self) -> AllPairs | ListedPairs:
+        """The pairs of some points, each standing for several."""
+        n_labeled = len(self.sums.labels.members)
+        counts = sample_counts(n_labeled, self.sums.n_points, self._n_rough_points)
+        return self._pairs_of(np.flatnonzero(counts), counts)
+
+    def _pairs_of(
+        self, members: IntArray, counts: FloatArray | None = None
+    ) -> AllPairs | ListedPairs:
+        """The pairs of the points with these numbers; if mu = 0, of those that have a label."""
         sums, labels = self.sums, self.sums.labels
         if self.unlabeled_weight == 0.0:
             members = members[members < len(labels.members)]
@@ -313,16 +272,19 @@ class PairProgram:
             number[members] = np.arange(len(members))
             X, labels = X[members], labels.renumbered(number)
             layout = Layout(len(members), labels)
-        terms = self._all_terms
         if self._is_listed:
-            listed = labels.listed, len(X), labels.confidence
-            return _Points(X, ListedPairs(*listed, LOGISTIC, self.threshold))
-        if counts is not None:
-            terms = replace(terms, counts=counts[members])
-        of_scores = replace(terms, threshold=0.0)
-        return _Points(X, AllPairs(layout, of_scores, self.threshold, sums.visit_all))
+            return ListedPairs(X, labels.listed, labels.confidence, LOGISTIC, self.threshold)
+        counts = None if counts is None else counts[members]
+        terms = LossTerms(self.loss, 0.0, self.unlabeled_weight, LOGISTIC, counts)
+        return AllPairs(X, layout, terms, self.threshold, sums.visit_all)
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
+        total, push = self._losses(A, with_gradient)
+        value = total + float(np.vdot(self.recession, A)) - self.constant
+        return value, symmetrize(self.recession + push)
+
+    def _losses(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
+        """The losses at a metric, summed, and their gradient if it is asked for."""
         terms = LossTerms(LOGISTIC, self.threshold, with_matrix=with_gradient)
         totals, push, _ = self.sums.over_labeled([A], terms)
         total = float(totals[0])
@@ -331,8 +293,41 @@ class PairProgram:
             more, more_push, _ = self.sums.over_unlabeled([A], terms)
             total += self.unlabeled_weight * float(more[0])
             push = push + self.unlabeled_weight * more_push
-        value = total + float(np.vdot(self.recession, A)) - self.constant
-        return value, symmetrize(self.recession + push)
+        return total, push
+
+
+class WholePass(Protocol):
+    """The losses of all pairs at a factor, summed, and their gradients."""
+
+    @property
+    def total(self) -> float:
+        """The weighted sum of the losses."""
+
+    @property
+    def half_gradient(self) -> FloatArray:
+        """Half the gradient with respect to the factor."""
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric."""
+
+    @property
+    def excess(self) -> float:
+        """The sum of H(p) - phi over the unlabeled pairs; NaN where it is not known."""
+
+
+class _RemotePass(NamedTuple):
+    """A pass that was made elsewhere; the gradient takes another one."""
+
+    total: float
+    half_gradient: FloatArray
+    make_gradient: Callable[[], FloatArray]
+    excess: float = np.nan
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric."""
+        return self.make_gradient()
 
 
 class FactorHessian(Protocol):
@@ -357,13 +352,13 @@ class FactorPoint:
     value: float
     factor_gradient: FloatArray
     make_gradient: Callable[[], FloatArray]
-    make_hessian: Callable[[bool], FactorHessian]  # True: rough ones, at less cost
+    make_hessian: Callable[[bool], FactorHessian]  # kept; True: rough ones, at less cost
     excess: float = np.nan
 
     @property
     def rough_gradient(self) -> FloatArray | None:
         """An estimate of `gradient`, exact on the span of L; None where it saves no work."""
-        hessian = self._hessian if self.is_estimate(False) else self._rough_hessian
+        hessian = self.make_hessian(not self.is_estimate(False))
         if not isinstance(hessian, _SampledHessian):
             return None
         return symmetrize(hessian.gradient + self.program.recession)
@@ -375,35 +370,16 @@ class FactorPoint:
 
     def hessian_product(self, D: FloatArray, rough: bool = False) -> FloatArray:
         """The derivative of `factor_gradient` along D; an estimate where there are many points."""
-        hessian = self._rough_hessian if rough else self._hessian
-        return np.asarray(2.0 * (hessian.hessian_product(D) + self.program.recession @ D))
-
-    @property
-    def preconditioner(self) -> FloatArray | None:
-        """About the Hessian, as a matrix; None where that is not worth its cost."""
-        half = 0.5 * self.factor_gradient - self.program.recession @ self.L
-        return self.program.preconditioner(self.L, half)
+        product = self.make_hessian(rough).hessian_product(D)
+        return np.asarray(2.0 * (product + self.program.recession @ D))
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""
-        return self._rough_hessian.curvature(S)
-
-    @property
-    def is_of_all_pairs(self) -> bool:
-        """Whether second derivatives are of all pairs, and not those of a GPU: single precision."""
-        return isinstance(self._hessian, _PointsPass)
+        return self.make_hessian(True).curvature(S)
 
     def is_estimate(self, rough: bool) -> bool:
         """Whether second derivatives are estimated by some of the pairs."""
-        return isinstance(self._rough_hessian if rough else self._hessian, _SampledHessian)
-
-    @cached_property
-    def _hessian(self) -> FactorHessian:
-        return self.make_hessian(False)
-
-    @cached_property
-    def _rough_hessian(self) -> FactorHessian:
-        return self.make_hessian(True)
+        return isinstance(self.make_hessian(rough), _SampledHessian)
 
     @cached_property
     def steepness(self) -> float:
@@ -421,7 +397,7 @@ class _SampledHessian(NamedTuple):
     where errors would make it indefinite.
     """
 
-    passes: list[_PointsPass]
+    passes: Sequence[PairPass]
     missing: FloatArray
 
     @property
@@ -456,39 +432,3 @@ class WeightsPoint(NamedTuple):
     value: float
     gradient: FloatArray
     hessian_product: Callable[[FloatArray], FloatArray]
-
-
-class _Points(NamedTuple):
-    """Points in memory and their pairs with the losses."""
-
-    X: FloatArray
-    pairs: FactorPairs
-
-    def pass_at(self, L: FloatArray, keep: bool = True) -> _PointsPass:
-        """Pass over the pairs at Y = XL."""
-        return _PointsPass(self.X, self.pairs.at(self.X @ L, keep))
-
-
-class _PointsPass(NamedTuple):
-    """A pass over the pairs of points X in memory, its derivatives those at a factor L."""
-
-    X: FloatArray
-    at_points: PairPass
-
-    @property
-    def half_gradient(self) -> FloatArray:
-        """Half the gradient with respect to the factor: sum_k w_k v_k v_k' L."""
-        return np.asarray(self.X.T @ self.at_points.half_gradient)
-
-    @property
-    def gradient(self) -> FloatArray:
-        """The gradient with respect to the metric: sum_k w_k v_k v_k'."""
-        return np.asarray(self.X.T @ self.at_points.laplacian(self.X))
-
-    def hessian_product(self, D: FloatArray) -> FloatArray:
-        """The derivative of `half_gradient` along D."""
-        return np.asarray(self.X.T @ self.at_points.hessian_product(self.X @ D))
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the sum along SS'."""
-        return self.at_points.curvature(self.X @ S)

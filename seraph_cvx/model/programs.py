@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -115,8 +115,10 @@ class PenalizedProgram:
             value=point.value + sum(term.value for term in terms),
             factor_gradient=point.factor_gradient + 2.0 * gradient @ L,
             make_gradient=lambda: symmetrize(point.gradient + gradient),
-            make_hessian=lambda rough: _PenalizedHessian(
-                point.make_hessian(rough), T, mapped, gradient, terms
+            make_hessian=cache(
+                lambda rough: _PenalizedHessian(
+                    point.make_hessian(rough), T, mapped, gradient, terms
+                )
             ),
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -102,36 +103,14 @@ def to_numbers(rows: list[list[Any]]) -> FloatArray:
     return np.asarray(to_host(flat), dtype=np.float64).reshape(len(rows), -1)
 
 
-LARGE_DIMENSION = 1_000
-"""The size of matrices from which on BLAS may use all its threads."""
-
-
+@dataclass
 class _SharedLimit:
-    """A limit shared by all fits of a process: the first one sets it, the last one lifts it."""
+    """The limit on BLAS that all fits of a process share, and how many of them are inside."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limit = ExitStack()
-        self._setter = 0
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._limit.enter_context(_controller().limit(limits=1, user_api="blas"))
-                self._setter = threading.get_ident()
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                # Since threadpoolctl 3.8 only the thread that set a limit may lift it, others do
-                # nothing without a word: another thread takes that right over first.
-                forget = getattr(OpenBLASController, "clear_controlling_thread", None)
-                if forget is not None and self._setter != threading.get_ident():
-                    forget(force=True)
-                self._limit.close()
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stack: ExitStack = field(default_factory=ExitStack)
+    inside: int = 0
+    setter: int = 0
 
 
 _SHARED = _SharedLimit()
@@ -150,13 +129,26 @@ def one_blas_thread(dimension: int = 0) -> Iterator[None]:
     """Limit BLAS to one thread in this context: blocks are small, more threads are `n_jobs`.
 
     With two threads an M-step took 50 times longer while another process was running. There is no
-    limit where matrices of a large dimension take most of the time.
+    limit where matrices of a dimension of 1,000 take most of the time. The first context of a
+    process sets the limit, the last one lifts it.
     """
-    if dimension >= LARGE_DIMENSION:
+    if dimension >= 1_000:
         yield
         return
-    _SHARED.enter()
+    with _SHARED.lock:
+        if _SHARED.inside == 0:
+            _SHARED.stack.enter_context(_controller().limit(limits=1, user_api="blas"))
+            _SHARED.setter = threading.get_ident()
+        _SHARED.inside += 1
     try:
         yield
     finally:
-        _SHARED.leave()
+        with _SHARED.lock:
+            _SHARED.inside -= 1
+            if _SHARED.inside == 0:
+                # Since threadpoolctl 3.8 only the thread that set a limit may lift it, others do
+                # nothing without a word: another thread takes that right over first.
+                forget = getattr(OpenBLASController, "clear_controlling_thread", None)
+                if forget is not None and _SHARED.setter != threading.get_ident():
+                    forget(force=True)
+                _SHARED.stack.close()

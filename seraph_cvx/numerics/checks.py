@@ -149,6 +149,7 @@ def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_unknown(label: Any) -> bool:
+    """Whether a label marks an unknown class."""
     if label is None or type(label).__name__ == "NAType":  # pandas' NA, which compares to nothing
         return True
     if isinstance(label, float) and np.isnan(label):

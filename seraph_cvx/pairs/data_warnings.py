@@ -10,16 +10,8 @@ from numpy.typing import ArrayLike
 from ..numerics.accurate_sums import column_medians, sampled_rows
 from ..numerics.checks import FloatArray, IntArray, is_known
 
-CLIP_SPREADS = 1e3
-"""A value this many spreads from the median is clipped before a feature's scale is measured."""
-
 WARN_SPREADS = 20.0
 """Users are warned of a value this many spreads from the median, if there is a gap before it."""
-
-WARN_GAP = 5.0
-"""Such a value is this many times as far from the median as all values that are nearer, or as many
-times as these are spreads away, if that is more. Of the data sets of this package and others like
-them, breast cancer has a value at 56 spreads, and none has a gap of more than 3."""
 
 SURE_SPREADS = 1e6
 """A value this many spreads from the median is told of where there are few points, too."""
@@ -27,17 +19,11 @@ SURE_SPREADS = 1e6
 FEW_POINTS = 10
 """With fewer points, chance makes gaps and scales of any size."""
 
-MANY_SCALES = 100.0
-"""Users are warned if a feature varies this many times as much as another."""
-
 UNKNOWN_LABELS = (
     *("", "?", "n/a", "na", "nan", "none", "null"),
     *("unknown", "unlabeled", "unlabelled"),
 )
 """Strings that usually mean that a class is not known, in lower case."""
-
-MANY_NUMBERS = 10
-"""Numbers that are not whole are taken for a measurement if there are more different ones."""
 
 
 class FarValueWarning(UserWarning):
@@ -51,8 +37,10 @@ class ScaleWarning(UserWarning):
 def first_twins(points: FloatArray) -> IntArray:
     """For each row the first one that is exactly equal to it: itself, where it has no twin."""
     first: dict[bytes, int] = {}
-    rows = points + 0.0  # -0 is 0
-    return np.array([first.setdefault(row.tobytes(), k) for k, row in enumerate(rows)])
+    found = np.arange(len(points))
+    for k, row in enumerate(points + 0.0):  # -0 is 0
+        found[k] = first.setdefault(row.tobytes(), k)
+    return found
 
 
 def medians_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -85,8 +73,10 @@ def far_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArray:
 def stray_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArray:
     """The (row, column) of each value that may be a mistake or stand for a missing one.
 
-    Far values beyond a gap, which is the longer, the longer the tail is before it: a heavy tail has
-    gaps too. In the order of rows.
+    Far values beyond a gap: five times as far from the median as all nearer values, or as many
+    times as these are spreads away, if that is more, since a heavy tail has gaps too. In the order
+    of rows. Of the data sets of this package and others like them, breast cancer has a value at 56
+    spreads, and none has a gap of more than 3.
     """
     far = far_values(points, SURE_SPREADS if len(points) < FEW_POINTS else n_spreads)
     medians, spreads = medians_and_spreads(points)
@@ -96,24 +86,24 @@ def stray_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArra
         ranked = np.unique(distances)
         is_far = np.isin(ranked, distances[far[far[:, 1] == column, 0]])
         with np.errstate(over="ignore"):
-            gaps = np.maximum(WARN_GAP, ranked[:-1] / spreads[column])
+            gaps = np.maximum(5.0, ranked[:-1] / spreads[column])
             beyond = ranked[1:][is_far[1:] & (ranked[1:] > gaps * ranked[:-1])]
         if len(beyond):
             strays += [(row, column) for row in np.flatnonzero(distances >= beyond[0])]
     return np.array(sorted(strays), dtype=np.int64).reshape(-1, 2)
 
 
-def clip_far_values(points: FloatArray) -> FloatArray | None:
+def clip_far_values(points: FloatArray, n_spreads: float = 1e3) -> FloatArray | None:
     """Clip far values to the typical range of their feature; None if there are none.
 
     Where most points have such a value, as with features that are nearly zero but for one point
     each, they are what is typical.
     """
-    far = far_values(points, CLIP_SPREADS)
+    far = far_values(points, n_spreads)
     if not 0 < len(np.unique(far[:, 0])) < len(points) / 2:
         return None
     medians, spreads = medians_and_spreads(points)
-    limits = CLIP_SPREADS * spreads
+    limits = n_spreads * spreads
     return np.asarray(np.clip(points, medians - limits, medians + limits))
 
 
@@ -143,7 +133,8 @@ def describe_scales(
 ) -> str:
     """Describe which features vary most and least, and the remedy; empty if they do alike.
 
-    One feature varies more than another if both its standard deviation and its spread are larger:
+    One feature varies more than another, a hundred times, if both its standard deviation and its
+    spread are so much larger:
     the spread of a pixel or a one-hot column that is mostly zero is not small, and the standard
     deviations of standardized features are equal.
     """
@@ -151,12 +142,13 @@ def describe_scales(
     varying = np.flatnonzero((spreads > 0.0) & (deviations > 0.0))
     if not len(varying) or len(points) < FEW_POINTS:
         return ""
-    large, small = (f(deviations, spreads)[varying] for f in (np.minimum, np.maximum))
+    large = np.minimum(deviations, spreads)[varying]
+    small = np.maximum(deviations, spreads)[varying]
     i, j = int(np.argmax(large)), int(np.argmin(small))
-    if not large[i] / MANY_SCALES > small[j]:
+    if not large[i] > 100.0 * small[j]:
         return ""
     ends = varying[[i, j]]
-    most, least = (f"feature {k}" if names is None else repr(str(names[k])) for k in ends)
+    most, least = [f"feature {k}" if names is None else repr(str(names[k])) for k in ends]
     ratio = np.divide(*deviations[ends])
     return (
         f"The scales of the features differ widely: {most} varies "
@@ -192,7 +184,7 @@ def describe_labels(y: ArrayLike) -> str:
         )
     known = labels[is_known(labels)] if kind == "f" else labels[:0]
     n_different = len(np.unique(known))
-    if n_different > MANY_NUMBERS and np.any(known != np.rint(known)):
+    if n_different > 10 and np.any(known != np.rint(known)):
         return (
             f"y holds {n_different} different numbers that are not all whole, and each counts as "
             "a class. A measurement has to be divided into classes first (KBinsDiscretizer)."
@@ -201,5 +193,6 @@ def describe_labels(y: ArrayLike) -> str:
 
 
 def _times(matches: ArrayLike) -> str:
+    """How many entries match, in words."""
     count = int(np.count_nonzero(matches))
     return "once" if count == 1 else f"{count} times"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
 from ..numerics.checks import (
-    LARGEST_SUM,
     FloatArray,
     IntArray,
     check_index_pairs,
@@ -35,26 +34,20 @@ class LabeledPairs:
     dissimilar: IntArray
     confidence: FloatArray | None = None
     classes: ClassVar[None] = None
+    n_similar: int = field(init=False)
+    n_labeled: int = field(init=False)
 
     def __post_init__(self) -> None:
         for given in (self.similar, self.dissimilar, self.confidence):
             if given is not None:
                 read_only(given)
+        n_similar = len(self.similar)
+        vars(self).update(n_similar=n_similar, n_labeled=n_similar + len(self.dissimilar))
 
     @property
     def unweighted(self) -> LabeledPairs:
         """The same pairs, each with confidence 1."""
         return LabeledPairs(self.similar, self.dissimilar)
-
-    @property
-    def n_similar(self) -> int:
-        """The number of similar pairs."""
-        return len(self.similar)
-
-    @property
-    def n_labeled(self) -> int:
-        """The number of labeled pairs."""
-        return len(self.similar) + len(self.dissimilar)
 
     @cached_property
     def n_independent_similar(self) -> int:
@@ -77,11 +70,6 @@ class LabeledPairs:
     def members(self) -> IntArray:
         """The points that have a labeled pair, in increasing order."""
         return read_only(np.unique(self.listed))
-
-    @cached_property
-    def ends(self) -> IntArray:
-        """The same rows, with the numbers of the points among `members`."""
-        return read_only(np.searchsorted(self.members, self.listed))
 
     @property
     def similar_links(self) -> IntArray:
@@ -132,31 +120,23 @@ class ClassLabels:
     classes: IntArray
     confidence: ClassVar[None] = None
     is_complete: ClassVar[bool] = True
+    n_similar: int = field(init=False)
+    n_labeled: int = field(init=False)
 
     def __post_init__(self) -> None:
-        read_only(self.members)
-        read_only(self.classes)
+        sizes = np.bincount(read_only(self.classes))
+        n, n_similar = len(read_only(self.members)), int(np.sum(sizes * (sizes - 1))) // 2
+        vars(self).update(n_similar=n_similar, n_labeled=n * (n - 1) // 2)
 
     @property
     def unweighted(self) -> ClassLabels:
         """The same pairs: each has confidence 1."""
         return self
 
-    @cached_property
-    def n_similar(self) -> int:
-        """The number of similar pairs."""
-        sizes = np.bincount(self.classes)
-        return int(np.sum(sizes * (sizes - 1))) // 2
-
     @property
     def n_independent_similar(self) -> int:
         """The number of similar pairs that do not follow from others: points less classes."""
         return len(self.classes) - len(np.unique(self.classes))
-
-    @property
-    def n_labeled(self) -> int:
-        """The number of labeled pairs."""
-        return len(self.members) * (len(self.members) - 1) // 2
 
     @cached_property
     def similar(self) -> IntArray:
@@ -172,11 +152,6 @@ class ClassLabels:
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
         return read_only(np.vstack([self.similar, self.dissimilar]))
-
-    @cached_property
-    def ends(self) -> IntArray:
-        """The same rows, with the numbers of the points among `members`."""
-        return read_only(np.vstack([self._pairs(same=True), self._pairs(same=False)]))
 
     @property
     def similar_links(self) -> IntArray:
@@ -209,6 +184,7 @@ class ClassLabels:
         return inside
 
     def _pairs(self, same: bool) -> IntArray:
+        """The pairs of one class, or of two, by the numbers of the points among `members`."""
         is_same = self.classes[:, None] == self.classes
         return np.argwhere(np.triu(is_same if same else ~is_same, 1))
 
@@ -273,6 +249,7 @@ def label_pairs(
 
 
 def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
+    """The labeled pairs of class labels, of which two have to be known."""
     known, codes = encode_labels(to_host(y), n_points)
     if len(known) < 2:
         raise ValueError(
@@ -283,6 +260,7 @@ def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
 
 
 def _refuse_contradiction(given: IntArray, opposite: IntArray, y: ArrayLike, what: str) -> None:
+    """Raise an error where a constraint says the opposite of two class labels."""
     classes = np.asarray(y).tolist()
     if both := _pairs_in_both(given, opposite, len(classes)):
         i, j = both[0]
@@ -294,10 +272,12 @@ def _refuse_contradiction(given: IntArray, opposite: IntArray, y: ArrayLike, wha
 
 
 def _pairs_in_both(first: IntArray, second: IntArray, n: int) -> list[tuple[int, int]]:
+    """The pairs that two lists share."""
     return [divmod(k, n) for k in np.intersect1d(first @ [n, 1], second @ [n, 1]).tolist()]
 
 
 def _and_more(both: list[tuple[int, int]]) -> str:
+    """How many more there are than the one that is named."""
     return f", and so are {len(both) - 1} more" if len(both) > 1 else ""
 
 
@@ -313,16 +293,10 @@ def _union(
 
 def _refuse_large_confidences(points: FloatArray, labels: LabeledPairs) -> None:
     """Raise an error where confidences times squared distances overflow."""
-    if labels.confidence is None:
-        return
-    with np.errstate(over="ignore"):
-        most = max(1.0, float(np.sum(np.square(np.ptp(points, axis=0)))))
-        if most * np.sum(labels.confidence) <= LARGEST_SUM:
-            return
+    c = labels.confidence
+    if c is not None:
         i, j = labels.listed.T
-        squares = np.sum(np.square(points[i] - points[j]), axis=1)
-        terms = labels.confidence * np.maximum(1.0, squares)
-        total = float(np.sum(terms))
-    k = int(np.argmax(terms))
-    pair = f"the pair ({i[k]}, {j[k]}) at a squared distance of {squares[k]:.3g}"
-    refuse_overflow(total, f"The confidence {labels.confidence[k]:g} of {pair}")
+        with np.errstate(over="ignore"):
+            squares = np.sum(np.square(points[i] - points[j]), axis=1)
+            total = float(np.sum(c * np.maximum(1.0, squares)))
+        refuse_overflow(total, f"A confidence of up to {np.max(c):g}")

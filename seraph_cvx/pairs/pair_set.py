@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,12 @@ class PairSet:
         Pairs (i, j) with i < j, in lexicographic order, each once.
     confidence : (n_labeled,) array or None
         c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
+    n_points, n_features : int
+        n and m.
+    n_similar, n_labeled, n_unlabeled : int
+        #S, #(S u D) and #U = n(n-1)/2 - #(S u D).
+    similar_total, labeled_total : float
+        The sums of the confidences, sum_S c_k and sum_{S u D} c_k.
     device_array : array or None
         The array X as given, if it is of a library other than NumPy: the sums over unlabeled
         pairs are computed by that library, on that device. `points` is a copy for NumPy.
@@ -54,6 +60,28 @@ class PairSet:
     labels: Labels
     device_array: Array | None = None
     drawn: IntArray | None = None
+    confidence: FloatArray | None = field(init=False)
+    n_points: int = field(init=False)
+    n_features: int = field(init=False)
+    n_similar: int = field(init=False)
+    n_labeled: int = field(init=False)
+    n_unlabeled: int = field(init=False)
+    similar_total: float = field(init=False)
+    labeled_total: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        n, m = self.points.shape
+        labels, c = self.labels, self.labels.confidence
+        vars(self).update(
+            confidence=c,
+            n_points=n,
+            n_features=m,
+            n_similar=labels.n_similar,
+            n_labeled=labels.n_labeled,
+            n_unlabeled=n * (n - 1) // 2 - labels.n_labeled,
+            similar_total=float(labels.n_similar if c is None else np.sum(c[: labels.n_similar])),
+            labeled_total=float(labels.n_labeled if c is None else np.sum(c)),
+        )
 
     @classmethod
     def from_labels(cls, X: ArrayLike, y: ArrayLike) -> PairSet:
@@ -103,16 +131,6 @@ class PairSet:
         return supervise(X, None, similar, dissimilar, similar_confidence, dissimilar_confidence)
 
     @property
-    def n_points(self) -> int:
-        """The number of points, n."""
-        return len(self.points)
-
-    @property
-    def n_features(self) -> int:
-        """The number of features, m."""
-        return int(self.points.shape[1])
-
-    @property
     def similar(self) -> IntArray:
         """The pairs of S; those of class labels are listed when first asked for."""
         return self.labels.similar
@@ -121,32 +139,6 @@ class PairSet:
     def dissimilar(self) -> IntArray:
         """The pairs of D; those of class labels are listed when first asked for."""
         return self.labels.dissimilar
-
-    @property
-    def confidence(self) -> FloatArray | None:
-        """The confidence c_k of each row of `labeled`, or None if all are 1."""
-        return self.labels.confidence
-
-    @property
-    def n_similar(self) -> int:
-        """The number of similar pairs, #S."""
-        return self.labels.n_similar
-
-    @property
-    def n_independent_similar(self) -> int:
-        """The number of similar pairs that do not follow from others: points less groups.
-
-        Examples
-        --------
-        >>> PairSet.from_labels([[0.0], [1.0], [2.0], [5.0]], [0, 0, 0, 1]).n_independent_similar
-        2
-        """
-        return self.labels.n_independent_similar
-
-    @property
-    def n_labeled(self) -> int:
-        """The number of labeled pairs, #(S u D)."""
-        return self.labels.n_labeled
 
     @cached_property
     def feature_ranges(self) -> FloatArray:
@@ -160,25 +152,9 @@ class PairSet:
         return float(np.min(ranges, where=ranges > 0.0, initial=np.inf))
 
     @property
-    def n_unlabeled(self) -> int:
-        """The number of unlabeled pairs, #U = n(n-1)/2 - #(S u D)."""
-        return self.n_points * (self.n_points - 1) // 2 - self.n_labeled
-
-    @property
     def labeled_weights(self) -> FloatArray:
         """The confidence c_k of each row of `labeled`."""
         return np.ones(self.n_labeled) if self.confidence is None else self.confidence
-
-    @cached_property
-    def similar_total(self) -> float:
-        """The sum of the similar pairs' confidences, sum_S c_k."""
-        c = self.confidence
-        return float(self.n_similar if c is None else np.sum(c[: self.n_similar]))
-
-    @cached_property
-    def labeled_total(self) -> float:
-        """The sum of the labeled pairs' confidences, sum_{S u D} c_k."""
-        return float(self.n_labeled if self.confidence is None else np.sum(self.confidence))
 
     @cached_property
     def labeled(self) -> IntArray:
@@ -232,18 +208,9 @@ class PairSet:
             return self.n_labeled / self.n_unlabeled if self.n_unlabeled else 0.0
         weight = check_number(unlabeled_weight, "unlabeled_weight", minimum=0.0)
         if weight > 1.0:
-            total = weight * max(float(self.n_unlabeled), self._unlabeled_squares)
-            refuse_overflow(total, f"unlabeled_weight={weight:g}")
+            most = max(1.0, float(np.sum(np.square(self.feature_ranges))))  # of squared distances
+            refuse_overflow(weight * self.n_unlabeled * most, f"unlabeled_weight={weight:g}")
         return weight if self.n_unlabeled else 0.0
-
-    @cached_property
-    def _unlabeled_squares(self) -> float:
-        """The squared distances of all pairs, or of those drawn for them; not less than of U."""
-        if self.drawn is None:
-            return float(self.n_points * np.sum(np.square(self.points - self.points.mean(axis=0))))
-        i, j = self.drawn.T
-        squares = np.sum(np.square(self.points[i] - self.points[j]))
-        return float(self.n_unlabeled / len(self.drawn) * squares)
 
     def __repr__(self) -> str:
         return (

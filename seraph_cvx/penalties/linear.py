@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.regularizer import Regularizer
+from ..engine.moments import Regularizer
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 from .formula import Algebra, FormulaPenalty

@@ -25,7 +25,7 @@ from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import at_most
 
 if TYPE_CHECKING:
-    from ..engine.regularizer import Regularizer
+    from ..engine.moments import Regularizer
 
 TRUSTED = 1e-12
 """A user-defined penalty, and the matrices at which its conjugate is finite, are assumed to be

@@ -72,7 +72,7 @@ def write_cbf(
     formula = M_STEP_ONE_TERM if formulation == "primal" else DUAL
     penalties = [repr(block) for block in objective.penalties]
     heading = [f"SERAPH M-step, {formulation}: {name if spec else repr(objective)}"]
-    heading += [*formula.ascii.splitlines(), *(f"with {block}" for block in penalties)]
+    heading += [*formula.latex.splitlines(), *(f"with {block}" for block in penalties)]
     content = program.to_cbf(heading).encode()
     reference = reference_of(name, objective)
     has_equations = any(

@@ -19,30 +19,11 @@ from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import factor, project, symmetrize
-from .newton import STALLED, STOPPED, SolverRun, Watch
-
-SLACKEN = 0.995
-"""L shrinks by this factor a step, so that it follows the curvature down."""
-
-LEAST_CURVATURE = 1e-6
-"""But not below this share of the first guess: where f falls for ever it would vanish."""
-
-CHECK_EVERY = 0.1
-"""The gap is looked at again after this share of the iterations so far: cheap, and never late."""
-
-LEAST_DECREASE, SHORTEST_STALL = 1e-13, 200
-"""f has stalled if it fell by less than this share over this many iterations, and half of all."""
+from .newton import FLAT, STALLED, STOPPED, SolverRun, Watch
 
 MARGIN = 0.5
 """An iterate is certified where the gap that the free bound shows is below this share of the one
-asked for."""
-
-MOST_RETRIES = 3
-"""Times the margin is divided by 10 if rounding keeps the certified gap open, before the gap counts
-as being as small as rounding lets it be proved."""
-
-PATIENCE = 8
-"""How many looks later that is decided, where the smaller gap does not come."""
+asked for: the proof takes about as much again for rounding."""
 
 
 @dataclass
@@ -88,7 +69,8 @@ def projected_step(
 ) -> tuple[Iterate, float]:
     """One projected step; L is raised where the gradient shows it to be below the curvature.
 
-    The momentum restarts when it points uphill.
+    Else it shrinks a little each step, so that it follows the curvature down. The momentum restarts
+    when it points uphill.
     """
     while True:
         B = onto_set(current.Y - current.gradient / L)
@@ -105,7 +87,7 @@ def projected_step(
         is_too_long = curvature > 1.5 * L
         L = max(L, 1.05 * curvature)
         if not is_too_long:
-            return Iterate(B, Y, value, gradient, momentum), SLACKEN * L
+            return Iterate(B, Y, value, gradient, momentum), 0.995 * L
 
 
 def minimize_by_gradient_steps(
@@ -130,7 +112,7 @@ def minimize_by_gradient_steps(
     iteration, status = 0, "gap closed"
     done = stopping_rule.accepts(current)
     curvature = 0.0 if done else _guess_curvature(objective, where)
-    least = LEAST_CURVATURE * curvature
+    least = 1e-6 * curvature  # where f falls for ever the curvature would vanish
     while not done:
         if iteration >= max_iter or time.perf_counter() >= deadline:
             status = "iteration limit" if time.perf_counter() < deadline else "time limit"
@@ -142,9 +124,9 @@ def minimize_by_gradient_steps(
         if iteration >= next_check:
             next_check = next(checks)
             done = stopping_rule.accepts(current)
-            if current.value < lowest_value - LEAST_DECREASE * abs(lowest_value):
+            if current.value < lowest_value - FLAT * abs(lowest_value):
                 lowest_value, fell_at = current.value, iteration
-            if iteration - fell_at > max(SHORTEST_STALL, iteration // 2):
+            if iteration - fell_at > max(200, iteration // 2):
                 status = STALLED  # what is left of the gap is hidden by rounding
                 break
             if not done and watch is not None and watch(iteration, current.value):
@@ -160,11 +142,11 @@ def minimize_by_gradient_steps(
 
 
 def _checks() -> Iterator[int]:
-    """The iterations at which the gap is looked at."""
+    """The iterations at which the gap is looked at: a tenth more each time is cheap, never late."""
     iteration = 1
     while True:
         yield iteration
-        iteration += max(3, int(CHECK_EVERY * iteration))
+        iteration += max(3, iteration // 10)
 
 
 def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
@@ -187,7 +169,11 @@ def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Cert
 
 
 class StoppingRule:
-    """Looks at the free lower bound of an iterate, and certifies when that is promising."""
+    """Looks at the free lower bound of an iterate, and certifies when that is promising.
+
+    Where rounding keeps the certified gap open, a tenth of the free gap is asked for, three times
+    at most; if it does not come within eight looks, rounding does not let it be proved.
+    """
 
     def __init__(
         self, objective: MStepObjective, where: Coordinates, tol: float, start_value: float
@@ -214,7 +200,7 @@ class StoppingRule:
             verdict = self._certifies(current)
         else:
             self.looks += 1
-            verdict = self.retries > 0 and self.looks >= PATIENCE
+            verdict = self.retries > 0 and self.looks >= 8
         self.seconds += time.perf_counter() - clock
         return verdict
 
@@ -248,7 +234,7 @@ class StoppingRule:
         nominal = nominal_gap(self.objective, L)
         if nominal > MARGIN * self.tol:
             return False
-        if certificate.relative_gap - nominal > self.tol or self.retries == MOST_RETRIES:
+        if certificate.relative_gap - nominal > self.tol or self.retries == 3:
             return True
         self.retries, self.looks = self.retries + 1, 0
         self.margin *= 0.1

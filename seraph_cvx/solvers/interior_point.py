@@ -19,81 +19,37 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import scipy
 
 from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized
-from ..engine.limit import OutOfTime
-from ..engine.passes import ListPass, PairPass
+from ..engine.passes import ListPass, OutOfTime, PairPass
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.sparse import Sparse
 from .newton import FLAT, STALLED, STOPPED, SolverRun, Watch, typical_metric
 
-ALL_ENTRIES = 1_000
-"""Entries of the metric, the diagonal and above, up to which all are variables."""
-
-MORE_ENTRIES, MOST_ENTRIES = 500, 3_000
-"""Of more entries, so many are in the first pattern, and variables at all, at most."""
+ALL_ENTRIES, MORE_ENTRIES, MOST_ENTRIES = 1_000, 500, 3_000
+"""Entries of the metric, the diagonal and above, up to which all are variables; else, how many may
+join the pattern at once; and how many variables there are at most: the matrix of a step has as many
+rows, and factoring it takes 9 Gflop then."""
 
 MOST_FEATURES = 110
-"""Features, at most: all products of two of them are made for each point."""
+"""Features, at most: all products of two of them are made for each point, 6,000 numbers."""
 
-MOST_LISTED, INDEXING = 40_000_000, 4_000
-"""Numbers up to which products of differences are made for each pair, where that is less work, and
-the work of looking a few numbers up."""
+MOST_LISTED = 40_000_000
+"""Numbers up to which products of differences are made for each pair: 320 MB."""
 
-LARGEST = 1e100
-"""Where rho times a metric is larger, in the units of the features, numbers may overflow."""
-
-MOST_STEPS = 300
-"""Steps, at most; unless the threshold is large, there are about 10 to 30."""
-
-MORE_STEPS = 6
-"""Steps beyond the tolerance, at most, until entries that are nearly zero can be made so."""
-
-MOST_HALVINGS = 12
-"""How often a step is halved until the barrier function falls."""
-
-TO_BOUNDARY = 0.95
-"""The share of the way to the boundary that a step goes at most."""
-
-LEAST_FACTOR, MOST_FACTOR = 1e-4, 0.5
-"""The bounds on the factor by which a step lowers mu."""
-
-FIRST_MU = 0.1
-"""The first mu, as a share of what an entry of the diagonal contributes to <grad f(A), A>."""
-
-MIXED_IN = 0.1
-"""The share of a metric of typical size that is added to a start."""
-
-GAP_SHARE, ZEROS_SHARE = 0.3, 0.6
-"""The shares of the tolerance that the gap of a state, and that exact zeros may be worth."""
-
-SETTLED = (1.0, 0.1, 0.01, 1e-3)
-"""An entry is zero if its share of the largest one is below one of these times its slack's share of
-rho; tried in this order."""
+GAP_SHARE = 0.3
+"""The share of the tolerance that the gap of a state may be worth; exact zeros may be worth twice
+as much, so that both leave some for rounding."""
 
 FADED = 1e-6
 """A metric whose largest entry is below this share of a typical one's counts as zero."""
-
-JOIN_SHARE = 0.8
-"""Where an entry exceeds rho, all those above this share of it join the pattern."""
-
-JOIN_GAP, JOIN_LATER, JOIN_RESIDUAL = 0.1, 0.3, 0.3
-"""Entries join the pattern at this relative gap, and each time that it has shrunk by this factor,
-if the first equation of the central path holds up to this share of S."""
-
-
-class _PassInMemory(Protocol):
-    """A pass over pairs in memory: the points, and what was kept of each pair."""
-
-    X: FloatArray
-    at_points: PairPass
 
 
 class _Point(NamedTuple):
@@ -102,7 +58,7 @@ class _Point(NamedTuple):
     value: float
     gradient: FloatArray
     X: FloatArray
-    at_points: PairPass
+    pairs: PairPass
 
     def hessian(self, i: IntArray, j: IntArray) -> FloatArray:
         """The sums of w_k v_a v_b v_c v_d for all entries (a, b) and (c, d) among (i, j).
@@ -113,7 +69,7 @@ class _Point(NamedTuple):
         """
         X, W, n = self.X, self._curvatures(), len(self.X)
         first, second = np.triu_indices(X.shape[1])
-        by_products = 4 * n * len(first) ** 2 + INDEXING * len(i) ** 2
+        by_products = 4 * n * len(first) ** 2 + 4_000 * len(i) ** 2  # looking up costs as much
         if (n * len(i)) ** 2 < by_products and n * n * len(i) < MOST_LISTED:
             rows, columns = np.nonzero(np.triu(W))
             V = X[rows] - X[columns]
@@ -136,11 +92,11 @@ class _Point(NamedTuple):
     def _curvatures(self) -> FloatArray:
         """The symmetric matrix W of the second derivatives w_k = c_k phi''(s_k)."""
         W = np.zeros((len(self.X),) * 2)
-        if isinstance(self.at_points, ListPass):
-            i, j = self.at_points.pairs.pairs.T
-            W[i, j] = W[j, i] = self.at_points.second
+        if isinstance(self.pairs, ListPass):
+            i, j = self.pairs.pairs.pairs.T
+            W[i, j] = W[j, i] = self.pairs.second
             return W
-        for rows, columns, _, second in chain.from_iterable(self.at_points.kept):
+        for rows, columns, _, second in chain.from_iterable(self.pairs.kept):
             W[rows, columns] = -0.5 * second
             W[columns, rows] = W[rows, columns].T
         return W
@@ -194,14 +150,14 @@ class _Problem:
         self.passes += 1
         point = self.objective.program.at(np.linalg.cholesky(A) / self.units[:, None])
         # the second derivatives of a program in memory are the pass itself
-        kept = cast(_PassInMemory, point.make_hessian(False))
+        kept = cast(PairPass, point.make_hessian(False))
         value = point.value + float(np.diag(A) @ self.is_idle)
         gradient = point.gradient / self.unit_squares + np.diag(1.0 * self.is_idle)
-        return _Point(value, gradient, kept.X / self.units, kept.at_points)
+        return _Point(value, gradient, kept.pairs.X / self.units, kept)
 
     def first_state(self, A: FloatArray, point: _Point) -> _State:
         """The variables for a metric: the central path's, but for the equation of the gradient."""
-        mu = FIRST_MU * float(np.mean(np.abs(np.diag(point.gradient)) * np.diag(A)))
+        mu = 0.1 * float(np.mean(np.abs(np.diag(point.gradient)) * np.diag(A)))
         a = self.limits * A[self.pattern]
         z = 2.0 * self.limits * a / (mu + np.sqrt(mu * mu + 4.0 * a * a))
         S = symmetrize(np.asarray(mu * np.linalg.inv(A), dtype=np.float64))
@@ -244,17 +200,22 @@ class _Problem:
         L = scaled_factor(A / self.unit_squares)
         return certify_penalized(self.objective, L, tol, [Z * self.unit_squares])
 
-    def extended(self, state: _State, point: _Point, most: int = MOST_ENTRIES) -> _State | None:
+    def residual(self, state: _State, point: _Point) -> float:
+        """How far the first equation of the central path is from being satisfied, relative to S."""
+        residual = point.gradient + self.multiplier(state, point) - state.S
+        return float(np.linalg.norm(residual) / np.linalg.norm(state.S))
+
+    def extended(self, state: _State, point: _Point) -> _State | None:
         """The state with a pattern that has the entries with |Z_ij| > rho; None if there is none.
 
-        At most so many, those that exceed it by the largest factors.
+        At most `MORE_ENTRIES`, those that exceed it by the largest factors.
         """
         excess = np.triu(2.0 * np.abs(state.S - point.gradient) / self.all_limits, 1)
         excess[self.pattern] = 0.0
         if not np.any(excess > 1.0):
             return None
-        i, j = np.nonzero(excess > JOIN_SHARE)
-        chosen = np.argsort(-excess[i, j])[:most]
+        i, j = np.nonzero(excess > 0.8)  # and those that soon will
+        chosen = np.argsort(-excess[i, j])[:MORE_ENTRIES]
         i, j = i[chosen], j[chosen]
         size = self.mean_product(state) / self.all_limits[i, j]
         self.set_pattern(*np.hstack([self.pattern, (i, j)]))
@@ -266,14 +227,16 @@ class _Problem:
     def with_zeros(self, state: _State, value: float, allowed: float) -> FloatArray | None:
         """The metric with zeros where it has settled there; None where they raise F by too much.
 
-        A feature whose other entries are zero has a zero on the diagonal too, if that has settled.
+        An entry has settled if its share of the largest one is below its slack's share of rho, or
+        below a fraction of that where this is too much. A feature whose other entries are zero has
+        a zero on the diagonal too, if that has settled.
         """
         (i, j), diagonal, slack = self.pattern, np.diag(state.A), np.diag(state.S)
         largest = max(float(np.max(diagonal)), FADED * float(np.max(self.typical)))
         weight = np.abs(state.A[i, j]) / (1.0 - np.abs(state.z) / self.limits)
         # where S is zero, a change should be small too
         price = slack + 0.01 * float(np.mean(slack))
-        for settled in SETTLED:
+        for settled in (1.0, 0.1, 0.01, 1e-3):
             kept = np.zeros((self.m, self.m), dtype=bool)
             kept[i, j] = kept[j, i] = weight >= settled * largest
             is_used = np.any(kept, axis=0) | (diagonal >= settled * largest * slack)
@@ -352,6 +315,34 @@ def is_for_interior_point(objective: MStepObjective) -> bool:
     return objective.pairs.n_features <= MOST_FEATURES and objective.program.is_in_memory
 
 
+@dataclass
+class _Answer:
+    """The best certificate so far, and its metric where that has exact zeros."""
+
+    problem: _Problem
+    tol: float
+    certificate: Certificate = field(default_factory=lambda: Certificate(np.inf, -np.inf, ""))
+    metric: FloatArray | None = None
+    seconds: float = 0.0
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether the gap is closed."""
+        return self.certificate.relative_gap <= self.tol
+
+    def certify(self, state: _State, point: _Point, zeroed: FloatArray | None = None) -> None:
+        """Certify the metric of a state, or the one with zeros."""
+        clock = time.perf_counter()
+        problem, Z = self.problem, self.problem.multiplier(state, point)
+        found = problem.certify(state.A if zeroed is None else zeroed, Z, self.tol)
+        if zeroed is not None and found.relative_gap > self.tol:
+            found = found.with_bound_of(problem.certify(state.A, Z, self.tol))
+        self.seconds += time.perf_counter() - clock
+        if zeroed is not None or found.primal_value <= self.certificate.primal_value:
+            self.metric = None if zeroed is None else zeroed / problem.unit_squares
+            self.certificate = found.with_bound_of(self.certificate)
+
+
 @np.errstate(all="ignore")  # what overflows is no positive definite matrix
 def solve_sparse(
     objective: MStepObjective,
@@ -367,21 +358,20 @@ def solve_sparse(
     """
     problem = _Problem(objective, deadline)
     A = problem.typical
-    if start is not None:
-        A = MIXED_IN * A + symmetrize(start * problem.unit_squares)
-    if not np.max(problem.all_limits) * np.max(A) < LARGEST:
+    if start is not None:  # from inside the cone
+        A = 0.1 * A + symmetrize(start * problem.unit_squares)
+    if not np.max(problem.all_limits) * np.max(A) < 1e100:  # or numbers may overflow
         return None
     has_all = problem.m * (problem.m + 1) // 2 <= ALL_ENTRIES
     problem.set_pattern(*np.nonzero(np.triu(np.ones_like(A) if has_all else A, 1)))
-    best, metric = Certificate(np.inf, -np.inf, ""), None
-    steps, more_steps, seconds, expected, join_gap = 0, 0, 0.0, tol, JOIN_GAP
-    status = "iteration limit"
+    answer, steps, status = _Answer(problem, tol), 0, "iteration limit"
+    more_steps, expected, join_gap = 0, tol, 0.1
     try:
         point = problem.at(A)
         state = problem.first_state(A, point)
         if not has_all and start is None:
-            state = problem.extended(state, point, MORE_ENTRIES) or state
-        while steps < min(max_iter, MOST_STEPS) and not problem.is_late():
+            state = problem.extended(state, point) or state
+        while steps < min(max_iter, 300) and not problem.is_late():
             if len(problem.i) > MOST_ENTRIES:
                 return None
             steps += 1
@@ -390,49 +380,45 @@ def solve_sparse(
                 status = STALLED
                 break
             state, point = moved
-            A, Z = state.A, problem.multiplier(state, point)
-            value = point.value + problem.penalty(A)
+            A, value = state.A, point.value + problem.penalty(state.A)
             if watch is not None and watch(steps, value):
                 status = STOPPED
                 break
             size = max(1.0, abs(value))
-            gap = problem.gap(state) / size
-            residual = np.linalg.norm(point.gradient + Z - state.S) / np.linalg.norm(state.S)
-            if gap <= max(join_gap, GAP_SHARE * expected) and residual <= JOIN_RESIDUAL:
-                join_gap *= JOIN_LATER
-                extended = problem.extended(state, point, MORE_ENTRIES)
-                if extended is not None:
+            gap, enough = problem.gap(state) / size, GAP_SHARE * expected
+            if gap <= max(join_gap, enough) and problem.residual(state, point) <= 0.3:
+                join_gap *= 0.3  # entries are looked at again when the gap is that much smaller
+                if (extended := problem.extended(state, point)) is not None:
                     state = extended
                     continue
-            if gap > GAP_SHARE * expected:
+            if gap > enough:
                 continue
-            zeroed = problem.with_zeros(state, value, ZEROS_SHARE * tol * size)
-            if zeroed is None and more_steps < MORE_STEPS:
+            zeroed = problem.with_zeros(state, value, 2.0 * GAP_SHARE * tol * size)
+            if zeroed is None and more_steps < 6:  # entries settle in a few steps more
                 more_steps += 1
                 continue
-            clock = time.perf_counter()
-            certificate = problem.certify(A if zeroed is None else zeroed, Z, tol)
-            if zeroed is not None and certificate.relative_gap > tol:
-                certificate = certificate.with_bound_of(problem.certify(A, Z, tol))
-            seconds += time.perf_counter() - clock
-            best = certificate.with_bound_of(best)
-            metric = None if zeroed is None else zeroed / problem.unit_squares
-            if best.relative_gap <= tol:
+            answer.certify(state, point, zeroed)
+            if answer.is_converged:
                 break
             expected = min(expected, gap)
-        if best.relative_gap > tol:
-            clock = time.perf_counter()
-            last = problem.certify(state.A, problem.multiplier(state, point), tol)
-            seconds += time.perf_counter() - clock
-            if last.primal_value <= best.primal_value:
-                best, metric = last.with_bound_of(best), None
+        if not answer.is_converged:
+            answer.certify(state, point)
     except OutOfTime:
-        factor = best.factor if best.factor.size else scaled_factor(A / problem.unit_squares)
+        factor = answer.certificate.factor
+        if not factor.size:
+            factor = scaled_factor(A / problem.unit_squares)
         raise OutOfTime(factor) from None
-    is_converged = best.relative_gap <= tol
-    if is_converged:
+    if answer.is_converged:
         status = "gap closed by an interior-point method"
-    return SolverRun(best, is_converged, steps, problem.passes, seconds, status, metric=metric)
+    return SolverRun(
+        answer.certificate,
+        answer.is_converged,
+        steps,
+        problem.passes,
+        answer.seconds,
+        status,
+        metric=answer.metric,
+    )
 
 
 def _step(problem: _Problem, state: _State, point: _Point) -> tuple[_State, _Point] | None:
@@ -442,13 +428,13 @@ def _step(problem: _Problem, state: _State, point: _Point) -> tuple[_State, _Poi
         mu, affine = problem.mean_product(state), system.direction(0.0)
         moved = state.moved(affine, min(1.0, system.longest(affine)))
         share = problem.mean_product(moved) / mu
-        mu *= min(max(share * share, LEAST_FACTOR), MOST_FACTOR)
+        mu *= min(max(share * share, 1e-4), 0.5)
         highest = problem.barrier(state, point, mu)
         highest += FLAT * max(1.0, abs(highest))
         for corrector in (affine, None):  # without the corrector the function falls at first
             step = system.direction(mu, corrector)
-            length = min(1.0, TO_BOUNDARY * system.longest(step))
-            for _ in range(MOST_HALVINGS):
+            length = min(1.0, 0.95 * system.longest(step))
+            for _ in range(12):
                 trial = state.moved(step, length)
                 trial_point = problem.at(trial.A)
                 if problem.barrier(trial, trial_point, mu) <= highest:

@@ -18,9 +18,6 @@ from ..numerics.psd_cone import symmetrize
 from .newton import FLAT, OVERFLOWED, STALLED, STOPPED, SolverRun, Watch, newton, subsampled_start
 from .solution import ROUNDING_GAP, MStepSolution, Status
 
-CLEAR_DECREASE = 1e-6
-"""A method whose f fell by more than this share need not be compared with its start."""
-
 
 def newton_method(
     objective: MStepObjective,
@@ -38,7 +35,8 @@ def newton_method(
     `start_factor`, a factor instead of a `start`, the answer is not compared with the start once
     more. With penalties this is the method of multipliers, or another that suits them.
     """
-    clock, deadline = _clock_and_deadline(time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
         from .multipliers import solve_penalized
 
@@ -73,7 +71,8 @@ def fista(
     directions in which the points do not differ.
     """
     _refuse_penalties(objective, "fista")
-    clock, deadline = _clock_and_deadline(time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
     run = _fista_steps(objective, tol, max_iter, start, deadline, watch)
     return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
 
@@ -93,7 +92,8 @@ def projected_gradient(
     _refuse_penalties(objective, "projected-gradient")
     from .gradient_steps import Coordinates, minimize_by_gradient_steps
 
-    clock, deadline = _clock_and_deadline(time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
     data = Coordinates(objective.program, identity, identity)
     run = minimize_by_gradient_steps(objective, data, tol, max_iter, start, deadline, watch=watch)
@@ -107,12 +107,6 @@ def _refuse_penalties(objective: MStepObjective, name: str) -> None:
             f"{name} takes no penalties but the trace penalty and the manifold term: "
             f'use solver="newton" or a conic solver for {list(objective.penalties)}.'
         )
-
-
-def _clock_and_deadline(time_limit: float | None) -> tuple[float, float]:
-    """The time now, and when it will be up."""
-    clock = time.perf_counter()
-    return clock, np.inf if time_limit is None else clock + time_limit
 
 
 def _fista_steps(
@@ -148,7 +142,7 @@ def _solution(
     found: FloatArray | Factor = Factor(certificate.factor) if run.metric is None else run.metric
     if start is not None and run.steps == 0:
         found = start
-    elif start is not None and run.decrease < CLEAR_DECREASE:
+    elif start is not None and run.decrease < 1e-6:  # else f has clearly fallen
         value = objective.value(np.asarray(found))  # both values by the same formula
         if objective.value(start) < value - FLAT * max(1.0, abs(value)):
             found, certificate = start, certify(objective, start).with_bound_of(certificate)

@@ -16,7 +16,7 @@ method of its own, in `interior_point.py`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized, guess_multipliers
-from ..engine.limit import OutOfTime
 from ..engine.moments import WhitenedBasis
+from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram, WeightsPoint
 from ..model.programs import PenalizedProgram, Term
@@ -36,41 +36,24 @@ from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from .gradient_steps import Iterate, projected_step
 from .interior_point import is_for_interior_point, solve_sparse
 from .newton import (
+    CLOSED,
     FLAT,
     OVERFLOWED,
     STOPPED,
     SUBSAMPLE_SIZE,
     SUBSAMPLE_TOL,
+    TOLERANCE_SHARE,
     FactorSearch,
     SolverRun,
     Watch,
     keeping_factor,
-    newton_status,
     subsampled_objective,
     typical_metric,
 )
 
-SUBSAMPLE_FOR_WEIGHTS = 150
-"""Points of the small M-step that a diagonal metric starts from, if there are three times as many.
-"""
-
-MOST_SUBSAMPLE_STEPS = 30
-"""Steps on that small M-step, at most."""
-
 MOST_ROUNDS = 60
-"""Minimizations, at most, one for each set of multipliers."""
-
-FIRST_TOLERANCE, FASTER = 1e-2, 0.1
-"""How exactly the first minimization is made, and how much more exactly each following one."""
-
-FIRST_WEIGHT = 0.01
-"""The first rho, as a share of the curvature of f: the smoother the envelope, the faster Newton."""
-
-SHRINKS = 0.25
-"""A round has to shrink the distance to the constraints by this factor, or rho grows."""
-
-GROWTH = 4.0
-"""The factor that rho then grows by."""
+"""Minimizations, at most, one for each set of multipliers: each takes a tenth of the tolerance of
+the one before, so that ten or so are enough unless rho has to grow."""
 
 
 @dataclass
@@ -101,6 +84,10 @@ class Envelope:
     def nearest(self, A: FloatArray) -> FloatArray:
         """The point at which the multiplier is a subgradient."""
         return self._prox(A + self.multiplier / self.rho)
+
+    def distance(self, A: FloatArray) -> float:
+        """How far A is from that point."""
+        return float(np.linalg.norm(A - self.nearest(A)))
 
     def with_zeros(self, A: FloatArray) -> FloatArray:
         """The metric A with zeros where the proximal step has them, and PSD."""
@@ -150,53 +137,67 @@ def solve_penalized(
     terms: list[Term] = [block.at for block in penalties if block.is_smooth]
     search, minimize = _minimizer(objective, [*terms, *envelopes.values()], max_iter, deadline)
     A = _first_metric(objective, terms, deadline) if start is None else start
-    best = Certificate(np.inf, -np.inf, "")
-    seconds, last_distance, is_stopped, has_overflowed = 0.0, np.inf, False, False
-    inner_tol = FIRST_TOLERANCE if envelopes else tol
+    best, seconds = Certificate(np.inf, -np.inf, ""), 0.0
+    last_distance, status = np.inf, "iteration limit"
+    inner_tol = 1e-2 if envelopes else tol
     for _ in range(MOST_ROUNDS):
+        L = None
         try:
             L = minimize(A, inner_tol)
-        except OutOfTime as error:
-            raise OutOfTime(best.factor if best.factor.size else error.factor) from None
-        A = symmetrize(L @ L.T)
-        distances = [float(np.linalg.norm(A - e.nearest(A))) for e in envelopes.values()]
-        distance = float(np.max(distances, initial=0.0))
-        for envelope in envelopes.values():
-            envelope.multiplier = symmetrize(envelope(A).gradient)
-        clock = time.perf_counter()
-        guesses = [
-            envelopes[j].multiplier if j in envelopes else None for j in range(len(penalties))
-        ]
-        try:
+            A = symmetrize(L @ L.T)
+            distances = [envelope.distance(A) for envelope in envelopes.values()]
+            distance = float(np.max(distances, initial=0.0))
+            for envelope in envelopes.values():
+                envelope.multiplier = symmetrize(envelope(A).gradient)
+            clock = time.perf_counter()
+            guesses = _guesses(envelopes, len(penalties))
             certificate = certify_penalized(objective, L, tol, guesses)
-        except OutOfTime:
-            raise OutOfTime(best.factor if best.factor.size else L) from None
+        except OutOfTime as error:
+            factor = error.factor if L is None else L
+            raise OutOfTime(best.factor if best.factor.size else factor) from None
         seconds += time.perf_counter() - clock
         is_better = certificate.primal_value <= best.primal_value
         better, other = (certificate, best) if is_better else (best, certificate)
         best = better.with_bound_of(other)
-        is_stopped = watch is not None and bool(watch(search.steps, best.primal_value))
-        has_overflowed = not np.isfinite(distance)
-        if best.relative_gap <= tol or search.is_over or is_stopped or has_overflowed:
+        if watch is not None and watch(search.steps, best.primal_value):
+            status = STOPPED
+        elif not np.isfinite(distance):
+            status = OVERFLOWED
+        if best.relative_gap <= tol or search.is_over or status in (STOPPED, OVERFLOWED):
             break
-        if distance > SHRINKS * last_distance:
+        if distance > 0.25 * last_distance:  # a larger rho shrinks it faster
             for envelope in envelopes.values():
-                envelope.rho *= GROWTH
+                envelope.rho *= 4.0
         last_distance = distance
-        inner_tol = max(FASTER * inner_tol, 1e-3 * tol)
-    status, metric = newton_status(best), None
-    for envelope in envelopes.values():
-        if envelope.block.makes_zeros and best.relative_gap <= tol:
-            metric = envelope.with_zeros(best.metric)
-            exact = certify_penalized(objective, scaled_factor(metric), tol, guesses)
-            exact = exact.with_bound_of(best)
-            best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
+        inner_tol = max(0.1 * inner_tol, 1e-3 * tol)
+    metric = None
     is_converged = best.relative_gap <= tol
-    if not is_converged:
-        status = STOPPED if is_stopped else OVERFLOWED if has_overflowed else "iteration limit"
+    if is_converged:
+        status = CLOSED.format(best.factor.shape[1])
+        best, metric = _with_zeros(objective, best, tol, envelopes)
     return SolverRun(
         best, is_converged, search.steps, search.passes, seconds, status, metric=metric
     )
+
+
+def _guesses(envelopes: Mapping[int, Envelope], n_blocks: int) -> list[FloatArray | None]:
+    """The multiplier of each block that has one."""
+    return [envelopes[j].multiplier if j in envelopes else None for j in range(n_blocks)]
+
+
+def _with_zeros(
+    objective: MStepObjective, best: Certificate, tol: float, envelopes: Mapping[int, Envelope]
+) -> tuple[Certificate, FloatArray | None]:
+    """The metric with the exact zeros of a block that makes them, if the gap stays closed."""
+    metric = None
+    for envelope in envelopes.values():
+        if envelope.block.makes_zeros:
+            zeroed = envelope.with_zeros(best.metric)
+            guesses = _guesses(envelopes, len(objective.penalties))
+            exact = certify_penalized(objective, scaled_factor(zeroed), tol, guesses)
+            exact = exact.with_bound_of(best)
+            best, metric = (exact, zeroed) if exact.relative_gap <= tol else (best, None)
+    return best, metric
 
 
 def _first_metric(
@@ -205,18 +206,18 @@ def _first_metric(
     """A metric to start from: of few of many points, without the penalties that are not smooth."""
     block = _built_in(objective)
     has_weights = block is not None and block.is_diagonal
-    few = subsampled_objective(objective, SUBSAMPLE_FOR_WEIGHTS if has_weights else SUBSAMPLE_SIZE)
+    few = subsampled_objective(objective, 150 if has_weights else SUBSAMPLE_SIZE)
     if few is None:
         return typical_metric(objective)
-    minimize = _minimizer(few, smooth_terms, MOST_SUBSAMPLE_STEPS, deadline)[1]
+    minimize = _minimizer(few, smooth_terms, 30, deadline)[1]
     L = minimize(typical_metric(few), SUBSAMPLE_TOL)
     return symmetrize(L @ L.T)
 
 
 def _first_weight(objective: MStepObjective) -> float:
-    """A first rho: a share of the curvature of f along a metric of typical size."""
+    """A first rho, a hundredth of the curvature of f: the smoother the envelope, the faster."""
     size = float(np.linalg.norm(typical_metric(objective)))
-    return max(FIRST_WEIGHT * objective.pair_total / max(size * size, 1e-300), 1e-300)
+    return max(0.01 * objective.pair_total / max(size * size, 1e-300), 1e-300)
 
 
 def _built_in(objective: MStepObjective) -> Penalty | None:
@@ -288,13 +289,6 @@ class _Search:
         return time.perf_counter() >= self.deadline
 
 
-BOX_CHECK_EVERY = 10
-"""Steps over the box between two looks at the gap."""
-
-BOX_SHARE = 0.3
-"""The share of the tolerance that the gap may have at the end."""
-
-
 @dataclass
 class BoxSearch(_Search):
     """Accelerated projected gradient steps over the metrics between zero and an upper bound.
@@ -316,7 +310,7 @@ class BoxSearch(_Search):
             size = float(np.linalg.norm(current.gradient))
             self.curvature = max(size, float(np.finfo(np.float64).tiny))
         while not self.is_over:
-            if self.steps % BOX_CHECK_EVERY == 0 and self._gap(current.B) <= BOX_SHARE * tol:
+            if self.steps % 10 == 0 and self._gap(current.B) <= TOLERANCE_SHARE * tol:
                 break
             self.steps += 1
             current, self.curvature = projected_step(self._at, _clip, current, self.curvature)
@@ -351,22 +345,6 @@ def _clip(S: FloatArray) -> FloatArray:
     return np.asarray(factor @ factor.T)
 
 
-WEIGHTS_PRODUCTS = 40
-"""Hessian products in one step on the weights, at most."""
-
-WEIGHTS_ACCURACY = 0.1
-"""Conjugate gradients end where the residual is this share of the slope, and less near the end."""
-
-WEIGHTS_REDUCTION = 1e-4
-"""A step is taken if the function falls by this share of what the slope predicts."""
-
-WEIGHTS_SHARE = 0.1
-"""The share of the tolerance that the slope may be worth at the end."""
-
-MOST_HALVINGS = 40
-"""How often a step is halved until the function falls."""
-
-
 @dataclass
 class WeightsSearch(_Search):
     """Newton's method on the weights w of the features, for metrics that are diagonal.
@@ -386,7 +364,7 @@ class WeightsSearch(_Search):
             slope = np.where(is_free, current.gradient, 0.0)
             typical = self.program.typical_size / len(z)  # of a weight that starts from zero
             worth = float(np.abs(slope) @ np.where(z > 0.0, z, typical))
-            if worth <= WEIGHTS_SHARE * tol * max(1.0, abs(current.value)):
+            if worth <= TOLERANCE_SHARE * tol * max(1.0, abs(current.value)):
                 break
             moved = self._step(z, current, is_free, slope)
             if moved is None:
@@ -402,11 +380,11 @@ class WeightsSearch(_Search):
         direction = self._conjugate_gradients(current, slope, is_free)
         rounding = FLAT * max(1.0, abs(current.value))
         length = 1.0
-        for _ in range(MOST_HALVINGS):
+        for _ in range(40):
             candidate = np.maximum(z + length * direction, 0.0)
             predicted = max(-float(slope @ (candidate - z)), 0.0)
             trial_point = self._at(candidate)
-            if trial_point.value <= current.value - WEIGHTS_REDUCTION * predicted + rounding:
+            if trial_point.value <= current.value - 1e-4 * predicted + rounding:
                 return None if np.array_equal(candidate, z) else (candidate, trial_point)
             if self._is_late():
                 break
@@ -418,10 +396,10 @@ class WeightsSearch(_Search):
     ) -> FloatArray:
         """Solve H d = -slope on the free weights, roughly."""
         size = float(np.linalg.norm(slope))
-        tolerance = size * min(WEIGHTS_ACCURACY, size**0.5)
+        tolerance = size * min(0.1, size**0.5)
         step, residual = np.zeros_like(slope), -slope
         direction, square = residual, float(residual @ residual)
-        for _ in range(WEIGHTS_PRODUCTS):
+        for _ in range(40):
             product = np.where(is_free, current.hessian_product(direction), 0.0)
             curvature = float(direction @ product)
             if not curvature > 0.0:

@@ -2,10 +2,14 @@
 
 On matrices of one rank Phi(LL') is smooth and unconstrained, and a pass over the pairs costs no
 more than the rank asks for. No Hessian is formed, but an estimate of it by a few pairs near the
-end, as a preconditioner: conjugate gradients find the step, and stop at the edge of the trust
-region or where the curvature is negative (Steihaug and Toint). Where the slope is zero the gradient
-with respect to the metric decides: if it has a negative eigenvalue, its eigenvector is a new
-column; if not, the point is stationary over the whole cone, and optimal where Phi is convex.
+end, as a preconditioner. A turn of the loop in `FactorSearch.points` is one of two:
+
+- where the slope is not small, a step by conjugate gradients, which stop at the edge of the trust
+  region or where the curvature is negative (Steihaug and Toint); columns that it leaves nearly
+  zero are dropped;
+- where it is, the gradient with respect to the metric decides: if it has negative eigenvalues,
+  their eigenvectors are new columns; if not, the point is stationary over the whole cone, and
+  optimal where Phi is convex.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -24,8 +28,8 @@ import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..engine.distances import Factor
-from ..engine.limit import OutOfTime
 from ..engine.moments import WhitenedBasis
+from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint, PairProgram
 from ..model.programs import PenalizedProgram, with_smooth_penalties
@@ -34,79 +38,21 @@ from ..numerics.psd_cone import has_cholesky_factor, symmetrize
 from ..pairs.pair_set import PairSet
 
 TOLERANCE_SHARE = 0.3
-"""The share of the tolerance that the slope, and a negative eigenvalue, may each be worth."""
-
-CG_ACCURACY = 0.3
-"""Conjugate gradients end where the residual is this share of the slope, and less near the end."""
-
-ESTIMATED = 0.02
-"""Where second derivatives are estimates, more accurate steps are of no use."""
-
-MOST_FLAT_TRIALS = 3
-"""Further trials of a step whose reduction is rounding."""
-
-POOR = 0.3
-"""A step that leaves more than this share of the steepness is a poor one."""
-
-NEAR_END = 1e-4
-"""Below this steepness conjugate gradients go on for longer, so that a step less is made."""
-
-LEAST_CURVATURE = 0.05
-"""The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
-
-LEAST_SHIFT = 2e-3
-"""What is added to the diagonal of an estimated Hessian, as a share of its mean: L and its
-rotations have the same metric, so that it is singular."""
-
-WORN = 12
-"""An estimate that conjugate gradients needed more products with is made anew for the next step."""
-
-STEEP = 1e-3
-"""Above this steepness the first trial of a step is made of rough second derivatives."""
-
-MOST_PRODUCTS = 60
-"""Hessian products of a step, at most."""
-
-FIRST_RANK = 8
-"""Columns that are added at once, or as many as there are."""
-
-LEFT_DESCENT = 0.5
-"""New columns are long enough where no more than this share of their descent is left."""
-
-MOST_LENGTHS = 12
-"""Lengths that are tried for new columns."""
+"""The share of the tolerance that the slope and a negative eigenvalue may each be worth: together
+they leave some for rounding."""
 
 FLAT = 1e-13
-"""A change of Phi below this share of it is rounding."""
+"""A change of Phi below this share of it is rounding: of the sum, and of the distances in it."""
 
-FLATTER = 0.9
-"""A step that changes Phi by rounding alone has to shrink the slope by this factor."""
+STEEP = 1e-3
+"""Above this steepness, Hessian products are rough at first and no preconditioner is made. Of 0 to
+0.1, 1e-3 and 1e-2 took the least time (1,300 to 3,000 points as in `many_points` of the tests)."""
 
-FADED = 3e-3
-"""A column whose square is below this share of the longest one's may be left out."""
+SUBSAMPLE_SIZE, SUBSAMPLE_TOL = 400, 1e-3
+"""Points of the small M-step that a large one starts from, and its gap: sampling moves the optimum
+by more, so that 1e-1 to 1e-4 took the same time; 200 points took more, 800 serve fewer M-steps."""
 
-LEAST_REDUCTION = 1e-3
-"""A step is taken if Phi falls by this share of what the step predicted."""
-
-MOST_RETRIES = 3
-"""Times the tolerance is divided by 10 if rounding keeps the gap open."""
-
-NEGLIGIBLE = 1e-8
-"""Eigenvalues of a start below this share of the largest are left out."""
-
-SUBSAMPLE_SIZE = 400
-"""Points of the small M-step; one of less than three times as many is not worth it."""
-
-ROUGH_SIZE = 3_000
-"""Points of the M-step that is solved roughly where there are three times as many."""
-
-SUBSAMPLE_TOL = 1e-3
-"""The relative gap of the small M-step that a large one starts from."""
-
-AT_ONCE = 15_000
-"""Points up to which fused kernels of a GPU pass over all pairs in hardly more time than over few:
-most of it goes to launching them."""
-
+CLOSED = "gap closed by Newton's method at rank {}"
 STOPPED, OVERFLOWED, STALLED = "stopped from outside", "overflow", "no further progress"
 """The status of a method that its `watch` ended, whose numbers became too large, or that stalled.
 """
@@ -120,9 +66,8 @@ class FactorSearch:
     """A descent over factors of growing rank, until the point is stationary over the cone.
 
     `tol` is what the slope and the negative eigenvalues may be worth at the end, relative to Phi;
-    a step inside the trust region along which Phi falls by no more than `least_fall`, likewise (a
-    tenth of it, if the step is poor), is the last one unless the rank has to grow. `deadline` is on
-    the clock of `time.perf_counter`.
+    a step inside the trust region along which Phi falls by no more than `least_fall`, likewise, is
+    the last one unless the rank has to grow. `deadline` is on the clock of `time.perf_counter`.
     """
 
     program: PairProgram | PenalizedProgram
@@ -134,12 +79,11 @@ class FactorSearch:
     trusts_estimates: bool = True  # of the gradient, where they say that the rank is enough
     steps: int = field(default=0, init=False)
     passes: int = field(default=0, init=False)
-    radius: float = field(default=0.0, init=False)
+    radius: float = field(default=0.0, init=False)  # of the trust region
     level: float = field(default=0.0, init=False)  # no step where the steepness is within it
-    is_cut: bool = field(default=False, init=False)  # whether the last step ended at the edge
     start_value: float = field(default=np.nan, init=False)
-    estimate: FloatArray | None = field(default=None, init=False)  # Cholesky factor of a Hessian
     is_stopped: bool = field(default=False, init=False)
+    estimate: FloatArray | None = field(default=None, init=False)  # Cholesky factor of a Hessian
 
     def run(self, L: FloatArray, level: float = 0.0) -> FactorPoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
@@ -150,39 +94,58 @@ class FactorSearch:
 
         `level` is the steepness down to which the rank does not grow; 0: a share of that at L.
         """
-        for current in self._descend(L, level):
-            if self.watch is not None and self.watch(self.steps, current.value):
-                self.is_stopped = True
-            yield current
+        current = None
+        try:
+            for current in self._descend(L, level):
+                if self.watch is not None and self.watch(self.steps, current.value):
+                    self.is_stopped = True
+                yield current
+        except OutOfTime as error:
+            raise (error if current is None else OutOfTime(current.L)) from None
 
     def _descend(self, L: FloatArray, level: float) -> Iterator[FactorPoint]:
-        current = self._at(L)
+        """The method itself: each turn of the loop is a trial step, or looks at the rank."""
+        current, rejected = self._at(L), 0
         if np.isnan(self.start_value):
             self.start_value = current.value
         yield current
-        least = TOLERANCE_SHARE * self.tol
+        goal = TOLERANCE_SHARE * self.tol
         self.radius = self.radius or _norm(L) or self.program.typical_size**0.5
-        self.level = level or max(least, 0.03 * current.steepness)
+        self.level = level or max(goal, 0.03 * current.steepness)
         while len(L) and not self.is_over:
-            try:
-                new = self._step(current) if current.steepness > self.level else None
-                if new is None and not self.is_over:
-                    new = self._increase_rank(current)
-            except OutOfTime:
-                raise OutOfTime(current.L) from None
-            if new is not None:
-                fall = (current.value - new.value) / max(1.0, abs(new.value))
-                is_poor = new.steepness > POOR * current.steepness
-                if fall <= (0.1 if is_poor else 1.0) * self.least_fall and not self.is_cut:
-                    self.level = np.inf
-                elif np.isinf(self.level):  # the rank has grown
-                    self.level = least
-                current = new
-                yield current
-            elif least < current.steepness <= self.level < np.inf:
-                self.level = least
-            else:  # also where the steepness is no number
-                break
+            if current.steepness > self.level:
+                self.steps += 1
+                is_rough = not rejected and current.steepness > STEEP
+                step, predicted, at_edge = self._direction(current, is_rough)
+                candidate = current.L + step
+                if not rejected:
+                    candidate = _without_faded_columns(current, candidate, predicted)
+                trial = self._at(candidate)
+                ratio = _reduction_ratio(current, trial, predicted)
+                if ratio > 0.75 and at_edge:
+                    self.radius *= 2.5
+                elif not ratio > 0.25:
+                    self.radius = 0.3 * _norm(step)
+                if not ratio > 1e-3:
+                    rejected += 1
+                    if _is_hopeless(current, step, predicted, rejected):
+                        self.level = np.inf
+                    continue
+            else:
+                grown = self._with_new_columns(current)
+                if grown is None and goal < current.steepness <= self.level < np.inf:
+                    self.level = goal
+                    continue
+                if grown is None:  # stationary over the cone, or no step helps
+                    return
+                trial, at_edge = grown, False
+            fall = (current.value - trial.value) / max(1.0, abs(trial.value))
+            if fall <= self.least_fall and not at_edge:
+                self.level = np.inf  # the last step, unless the rank grows
+            elif np.isinf(self.level):
+                self.level = goal
+            current, rejected = trial, 0
+            yield current
 
     @property
     def is_over(self) -> bool:
@@ -196,60 +159,22 @@ class FactorSearch:
         self.passes += 1
         return self.program.at(L)
 
-    def _step(self, current: FactorPoint) -> FactorPoint | None:
-        """A step that lowers Phi (or, at rounding, the slope); None where there is none."""
-        rounding = FLAT * max(1.0, abs(current.value))
-        slope_norm = _norm(current.factor_gradient)
-        for trial in range(30):
-            self.steps += 1
-            rough = trial == 0 and current.steepness > STEEP
-            step, predicted, at_edge = self._direction(current, rough)
-            if not predicted > 0.0:
-                return None
-            length = _norm(step)
-            if rough and predicted > slope_norm * length:  # most of it by negative curvature
-                continue
-            for candidate in _candidates(current, step, predicted):
-                trial_point = self._at(candidate)
-                reduction = current.value - trial_point.value
-                is_flatter = _norm(trial_point.factor_gradient) < FLATTER * slope_norm
-                if predicted < 100.0 * rounding:
-                    reduction_ratio = 1.0 if reduction >= -rounding and is_flatter else 0.0
-                else:
-                    reduction_ratio = reduction / predicted
-                if reduction_ratio > LEAST_REDUCTION:
-                    break
-            if reduction_ratio > 0.75 and at_edge:
-                self.radius *= 2.5
-            elif reduction_ratio < 0.25:
-                self.radius = 0.3 * length
-            if reduction_ratio > LEAST_REDUCTION:
-                self.is_cut = at_edge
-                return trial_point
-            is_rounding = predicted < 100.0 * rounding
-            is_flat = is_rounding and trial >= MOST_FLAT_TRIALS
-            if is_flat or length <= 1e-15 * _norm(current.L) or self.is_over:
-                return None
-        return None
+    def _direction(self, current: FactorPoint, is_rough: bool) -> tuple[FloatArray, float, bool]:
+        """A step of the trust region, the reduction it predicts, whether it ends at the edge.
 
-    def _direction(self, current: FactorPoint, rough: bool) -> tuple[FloatArray, float, bool]:
-        """A step of the trust region, the reduction it predicts, whether it ends at the edge."""
+        Conjugate gradients end where the residual is small beside the slope: the smaller, the less
+        steep it is here (so Newton's method converges superlinearly), or below the goal.
+        """
         slope, steepness = current.factor_gradient, current.steepness
-        goal = 0.3 * TOLERANCE_SHARE * self.tol / steepness
-        share = steepness**0.5
-        if current.is_estimate(rough):
-            share = max(share, ESTIMATED)
-        elif steepness <= NEAR_END and current.is_of_all_pairs:
-            share = steepness ** (2.0 / 3.0)
-        tolerance = _norm(slope) * min(CG_ACCURACY, max(goal, share))
+        of_goal = TOLERANCE_SHARE**2 * self.tol / steepness
+        tolerance = _norm(slope) * min(0.3, max(of_goal, math.sqrt(steepness)))
         step, hessian_step = np.zeros_like(slope), np.zeros_like(slope)
-        residual = -slope
+        residual, at_edge = -slope, False
         solve = self._preconditioner(current)
         direction = solve(residual)
         square = float(np.vdot(residual, direction))
-        at_edge = False
-        for n_products in range(MOST_PRODUCTS):
-            product = current.hessian_product(direction, rough)
+        for _ in range(60):
+            product = current.hessian_product(direction, is_rough)
             curvature = float(np.vdot(direction, product))
             length = square / curvature if curvature > 0.0 else np.inf
             longest = _to_edge(step, direction, self.radius)
@@ -257,13 +182,9 @@ class FactorSearch:
                 length, at_edge = longest, True
             step = step + length * direction
             hessian_step = hessian_step + length * product
-            if at_edge:
-                break
             residual = residual - length * product
-            if _norm(residual) <= tolerance or self._is_late():
+            if at_edge or _norm(residual) <= tolerance or self._is_late():
                 break
-            if n_products == WORN:
-                self.estimate = None
             preconditioned = solve(residual)
             last, square = square, float(np.vdot(residual, preconditioned))
             direction = preconditioned + (square / last) * direction
@@ -271,106 +192,116 @@ class FactorSearch:
         return step, predicted, at_edge
 
     def _preconditioner(self, current: FactorPoint) -> Callable[[FloatArray], FloatArray]:
-        """The product with about the inverse of the Hessian: near the end, of an estimate of it."""
+        """The product with about the inverse of the Hessian.
+
+        Near the end, of an estimate of it; else of M + t I, which is most of it off the face.
+        """
         shape = current.L.shape
         if current.steepness <= STEEP and isinstance(self.program, PairProgram):
             if self.estimate is None or len(self.estimate) != current.L.size:
-                self.estimate = _shifted_factor(current.preconditioner)
+                self.estimate = _shifted_factor(self.program.preconditioner(current))
             if self.estimate is not None:
                 factor = self.estimate, True
                 return lambda R: scipy.linalg.cho_solve(factor, R.ravel()).reshape(shape)
-        return self._rough_inverse.__matmul__
+        return self._inverse.__matmul__
 
     @cached_property
-    def _rough_inverse(self) -> FloatArray:
-        """The inverse (M + t I)^{-1}: off the face, M is most of the second derivatives."""
+    def _inverse(self) -> FloatArray:
+        """The inverse (M + t I)^{-1}, t a twentieth of the largest entry of the diagonal."""
         M = self.program.recession
-        least = LEAST_CURVATURE * float(np.max(np.diag(M), initial=0.0)) or 1.0
+        least = 0.05 * float(np.max(np.diag(M), initial=0.0)) or 1.0
         return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
 
-    def _increase_rank(self, current: FactorPoint) -> FactorPoint | None:
+    def _with_new_columns(self, current: FactorPoint) -> FactorPoint | None:
         """Append columns along the most negative eigenvalues of the gradient, if it has such.
 
         Where an estimate of the gradient has none, that is trusted at first: the certificate
-        would show if it was wrong.
+        would show if it was wrong. The columns have the length at which Phi would be least, were
+        it quadratic in the metric, or less if Phi rises at that.
         """
         worth = max(TOLERANCE_SHARE * self.tol, current.steepness) * max(1.0, abs(current.value))
         # the size that a metric may have where C + R = I
         negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.typical_size)
         estimate = current.rough_gradient if self.trusts_estimates else None
-        if estimate is not None:
-            estimate = _off_the_face(current.L, estimate)
-            if has_cholesky_factor(estimate + negligible * np.eye(len(estimate))):
-                return None
-        gradient = _off_the_face(current.L, current.gradient)
-        if has_cholesky_factor(gradient + negligible * np.eye(len(gradient))):
+        if estimate is not None and _has_no_descent(current.L, estimate, negligible):
             return None
-        most = min(max(FIRST_RANK, current.L.shape[1]), len(gradient))
+        if _has_no_descent(current.L, current.gradient, negligible):
+            return None
+        gradient = _off_the_face(current.L, current.gradient)
+        most = min(max(8, current.L.shape[1]), len(gradient))
         eigenvalues, vectors = scipy.linalg.eigh(gradient, subset_by_index=(0, most - 1))
         if eigenvalues[0] >= -negligible:
             return None
-        chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])
-        shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
-        descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
-        length = self._first_length(current, shape, descent)
+        chosen = eigenvalues < 0.3 * eigenvalues[0]
+        columns = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
+        descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / -eigenvalues[0])
+        # at most ten times the length that makes a metric of mean squared distance 1 + eta
+        longest = 10.0 * math.sqrt(self.program.typical_size) / _norm(columns)
+        curvature = current.curvature(columns)
+        length = min(math.sqrt(descent / curvature), longest) if curvature > 0.0 else longest
         self.steps += 1
-        self.is_cut, best = False, None
-        for _ in range(MOST_LENGTHS):
-            trial_point = self._at(np.hstack([current.L, length * shape]))
-            if trial_point.value < (current if best is None else best).value:
-                best = trial_point
-                new_slope = trial_point.factor_gradient[:, -len(chosen) :]
-                if float(np.vdot(new_slope, shape)) / (2.0 * length) >= LEFT_DESCENT * descent:
-                    break
-                length *= 2.0
-            elif best is None:
-                length /= 8.0
-            else:
-                break
+        for _ in range(20):
+            trial = self._at(np.hstack([current.L, length * columns]))
+            if trial.value < current.value:
+                return trial
             if self._is_late():
                 break
-        return best
-
-    def _first_length(self, current: FactorPoint, shape: FloatArray, descent: float) -> float:
-        """The length of new columns at which Phi would be least, were it quadratic in the metric.
-
-        At most ten times the one that makes a metric of mean squared distance 1 + eta. Where the
-        curvature is not positive, that one, or a share of the metric's own.
-        """
-        typical = math.sqrt(self.program.typical_size) / _norm(shape)
-        curvature = current.curvature(shape)
-        if curvature > 0.0:
-            return min(math.sqrt(-descent / curvature), 10.0 * typical)
-        return 0.3 * _norm(current.L) or typical
+            length /= 4.0
+        return None
 
 
-def _candidates(current: FactorPoint, step: FloatArray, predicted: float) -> Iterator[FloatArray]:
-    """Yield L + step without columns that are nearly zero in some rotation; then L + step itself.
+def _without_faded_columns(current: FactorPoint, L: FloatArray, predicted: float) -> FloatArray:
+    """The factor L, the point of a step, without columns that are nearly zero in some rotation.
 
     Only if what is lost by leaving them out is small beside the reduction that the step predicts.
     """
-    L = current.L + step
     if L.shape[1] > 1:
         squares, rotation = np.linalg.eigh(L.T @ L)
-        is_faded = squares < FADED * squares[-1]
+        is_faded = squares < 3e-3 * squares[-1]
         if is_faded[0]:
             faded = L @ rotation[:, is_faded]
             slope = float(np.vdot(current.factor_gradient @ rotation[:, is_faded], faded))
             if current.curvature(faded) - slope <= predicted:
-                yield L @ rotation[:, ~is_faded]
-    yield L
+                return np.asarray(L @ rotation[:, ~is_faded])
+    return L
+
+
+def _reduction_ratio(current: FactorPoint, trial: FactorPoint, predicted: float) -> float:
+    """The share of the predicted reduction of Phi that a trial has; of rounding, 0 or 1.
+
+    Where the reduction is rounding, the trial is as good as predicted if its slope is smaller.
+    """
+    rounding = FLAT * max(1.0, abs(current.value))
+    reduction = current.value - trial.value
+    if predicted >= 100.0 * rounding:
+        return reduction / predicted
+    is_flatter = _norm(trial.factor_gradient) < 0.9 * _norm(current.factor_gradient)
+    return 1.0 if reduction >= -rounding and is_flatter else 0.0
+
+
+def _is_hopeless(current: FactorPoint, step: FloatArray, predicted: float, rejected: int) -> bool:
+    """Whether no shorter step helps: all that it could gain is rounding."""
+    is_rounding = not predicted >= 100.0 * FLAT * max(1.0, abs(current.value))  # or no number
+    return (is_rounding and rejected > 3) or _norm(step) <= 1e-15 * _norm(current.L)
+
+
+def _has_no_descent(L: FloatArray, gradient: FloatArray, negligible: float) -> bool:
+    """Whether the gradient has no eigenvalue below -`negligible` off the face of L."""
+    gradient = _off_the_face(L, gradient)
+    return has_cholesky_factor(gradient + negligible * np.eye(len(gradient)))
 
 
 def _shifted_factor(H: FloatArray | None) -> FloatArray | None:
-    """The Cholesky factor of H + t I for a small t that makes it positive definite, if one does."""
+    """The Cholesky factor of H + t I for a small t that makes it positive definite, if one does.
+
+    L and its rotations have the same metric, so that H is singular.
+    """
     if H is None:
         return None
     mean = float(np.mean(np.diag(H)))
-    for shift in (LEAST_SHIFT, 10.0 * LEAST_SHIFT, 100.0 * LEAST_SHIFT):
-        try:
+    for shift in (2e-3, 2e-2, 2e-1):
+        with suppress(np.linalg.LinAlgError):
             return np.asarray(np.linalg.cholesky(H + shift * mean * np.eye(len(H))))
-        except np.linalg.LinAlgError:
-            continue
     return None
 
 
@@ -424,14 +355,18 @@ def newton(
     watch: Watch | None = None,
     start_factor: FloatArray | None = None,
 ) -> SolverRun:
-    """Minimize an attained f over factors until the certified relative gap is within `tol`."""
+    """Minimize an attained f over factors until the certified relative gap is within `tol`.
+
+    Where rounding keeps the gap open, the search goes on with a tenth of its tolerance, three times
+    at most, unless the allowance for rounding alone is more than `tol`.
+    """
     search = FactorSearch(objective.whitened_program, tol, max_iter, deadline, watch)
-    L = _start(objective, start, start_factor)
+    L, seconds = _start(objective, start, start_factor), 0.0
     best = Certificate(np.inf, -np.inf, "")
-    seconds = 0.0
-    for _ in range(1 + MOST_RETRIES):
+    level = 0.0 if start_factor is None else TOLERANCE_SHARE * tol
+    for _ in range(4):
         with keeping_factor(objective.basis):
-            current = search.run(L, 0.0 if start_factor is None else TOLERANCE_SHARE * search.tol)
+            current = search.run(L, level)
         if current.L is not L or not best.factor.size:
             clock = time.perf_counter()
             with keeping_factor(objective.basis, current.L):
@@ -448,12 +383,12 @@ def newton(
         nominal = nominal_gap(objective, best.factor)
         is_converged = nominal <= 0.5 * tol
         if is_converged and best.relative_gap - nominal >= tol:
-            break  # the allowance for rounding alone is more than `tol`
+            break
         L, search.trusts_estimates = current.L, False
         search.tol *= 0.1
-    status = newton_status(best)
-    if not is_converged and search.is_stopped:
-        status = STOPPED
+        level = 0.0 if start_factor is None else TOLERANCE_SHARE * search.tol
+    is_stopped = search.is_stopped and not is_converged
+    status = STOPPED if is_stopped else CLOSED.format(best.factor.shape[1])
     decrease = (search.start_value - current.value) / max(1.0, abs(current.value))
     return SolverRun(best, is_converged, search.steps, search.passes, seconds, status, decrease)
 
@@ -469,11 +404,6 @@ def keeping_factor(basis: WhitenedBasis, L: FloatArray | None = None) -> Iterato
         raise OutOfTime(found) from None
 
 
-def newton_status(certificate: Certificate) -> str:
-    """The status of a method that closed the gap at this certificate."""
-    return f"gap closed by Newton's method at rank {certificate.factor.shape[1]}"
-
-
 def rough_m_step(
     objective: MStepObjective,
     tol: float,
@@ -486,7 +416,7 @@ def rough_m_step(
     Nothing certifies it: it is where another method starts.
     """
     factor = subsampled_start(objective, deadline) if start is None else None
-    some = subsampled_objective(objective, ROUGH_SIZE) if factor is not None else None
+    some = subsampled_objective(objective, 3_000) if factor is not None else None
     if some is None:
         return _rough_factor(objective, tol, start, factor, deadline, watch)
     return _rough_factor(some, tol, None, factor, deadline, watch)[0], 0
@@ -544,7 +474,7 @@ def leading_factor(objective: MStepObjective, metric: FloatArray | Factor) -> Fl
     if not B.size:
         return B
     eigenvalues, vectors = np.linalg.eigh(B)
-    kept = eigenvalues > NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
+    kept = eigenvalues > 1e-8 * max(float(eigenvalues[-1]), 0.0)
     return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))
 
 
@@ -566,7 +496,8 @@ def subsampled_objective(
         or objective.soft_labels is not None
     ):
         return None
-    if pairs.n_points <= AT_ONCE and objective.whitened_program.gpu_pairs is not None:
+    # up to 15,000 points, launching the kernels of a GPU takes most of a pass
+    if pairs.n_points <= 15_000 and objective.whitened_program.gpu_pairs is not None:
         return None
     others = np.setdiff1d(np.arange(pairs.n_points), involved)
     drawn = np.random.default_rng(0).choice(others, n_points - len(involved), replace=False)

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from .. import paper
 from ..certificate import Certificate
 from ..m_step.solve import solve_m_step
-from ..model.e_step import e_step
 from ..model.m_step_objective import MStepObjective
+from ..model.posterior import e_step
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution

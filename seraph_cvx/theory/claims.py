@@ -14,9 +14,10 @@ CLAIMS = (
         place="Section 2.4, below (11)",
         statement="Maximizing F over the PSD matrices is a convex program: -F is convex, so that "
         "it has no local optimum that is not global.",
-        formula=r"-\mathcal{F}(\frac{A+B}{2}) \leq \frac{-\mathcal{F}(A)-\mathcal{F}(B)}{2} ,"
-        r" \quad \langle D, \nabla^2(-\mathcal{F}) D \rangle = \sum_{k} c_k p_k (1-p_k) (v_k^\top"
-        r" D v_k)^2 \geq 0",
+        formula=r"-\mathcal{F}\left(\frac{A+B}{2}\right) \leq"
+        r" \frac{-\mathcal{F}(A)-\mathcal{F}(B)}{2} , \quad"
+        r" \langle D, \nabla^2(-\mathcal{F}) D \rangle = \sum_{k} c_k p_k (1-p_k)"
+        r" (v_k^\top D v_k)^2 \geq 0",
         evidence="The DCP proof tree of (11) stated literally in CVXPY; second differences of -F "
         "along random directions, against the formula; the midpoint inequality at random PSD "
         "pairs.",
@@ -40,7 +41,7 @@ CLAIMS = (
         "regularized maximum likelihood.",
         formula=r"\max_{p, \xi} \sum_{\mathcal{S} \cup \mathcal{D}} H(p_{ij}) -"
         r" \frac{\xi^2}{2\gamma} = \min_{\kappa} \sum_{\mathcal{S} \cup \mathcal{D}} \ln"
-        r" Z_{ij}(\kappa) - \kappa f_{ij}(y_{ij}) + \frac{\gamma}{2}\kappa^2",
+        r" Z_{ij}(\kappa) - \kappa f_{ij}(y_{ij}) + \frac{\gamma}{2} \kappa^2",
         evidence="(1) over p and xi and (3) over kappa solved in CVXPY for fixed metrics; their "
         "values recomputed at feasible points; p* against (2), the multipliers of (1) against "
         "kappa*; (3) against the likelihood at random kappa.",

@@ -14,7 +14,7 @@ from .. import paper
 from ..certificate import Certificate
 from ..fit.steps import alternation_steps
 from ..m_step.solve import MStepSolver
-from ..model.e_step import e_step
+from ..model.posterior import e_step
 from ..model.programs import descent_values
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet

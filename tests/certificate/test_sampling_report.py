@@ -11,7 +11,7 @@ from instances import explicit_soft_labels, random_objective, random_psd
 
 from seraph_cvx import MStepObjective, PairSet, certify, paper
 from seraph_cvx.certificate.sampling import SamplingReport, certify_in_full
-from seraph_cvx.engine.limit import OutOfTime
+from seraph_cvx.engine.passes import OutOfTime
 
 
 def sampled(k, q):

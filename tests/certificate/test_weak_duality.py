@@ -135,7 +135,6 @@ def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have():
     assert np.ptp(best) <= 1e-6  # turning the points does not change the problem
 
 
-@pytest.mark.filterwarnings("ignore:.*FISTA alone:FutureWarning")
 @pytest.mark.parametrize(
     ("unlabeled_weight", "trace_weight"), [(0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.5, 1.0)]
 )

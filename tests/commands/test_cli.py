@@ -24,6 +24,7 @@ from seraph_cvx.cli import learn
 from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
+from seraph_cvx.estimators.reference import mix_with_reference
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.plots import RegionsDisplay
@@ -82,7 +83,7 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder, monkeyp
         "mixed in after the fit, so the certificate is not about the mixture",
     ]
     (picture,) = drawn
-    known, learned = sampling.labeled, RECOMMENDED.mix_with_reference(own, first)
+    known, learned = sampling.labeled, mix_with_reference(RECOMMENDED, own, first)
     metrics = {"Euclidean distance": np.eye(4), "learned metric": learned}
     for (name, A), shown in zip(metrics.items(), picture.errors, strict=True):
         L = np.linalg.cholesky(A)
@@ -384,8 +385,7 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
     assert_answered_in_words(short, ["raise --time-limit"], 1)
 
 
-@pytest.mark.filterwarnings("default::FutureWarning")
-def test_newton_is_a_solver_like_others_and_who_asks_for_fista_is_told_of_newton(table):
+def test_newton_is_a_solver_like_others(table):
     default, newton = (run(f"{FIT} --force {more}") for more in ("", "--solver newton"))
     assert default.exit_code == newton.exit_code == 0, newton.output
     assert default.stderr == newton.stderr
@@ -394,8 +394,6 @@ def test_newton_is_a_solver_like_others_and_who_asks_for_fista_is_told_of_newton
     fista = run(f"{FIT} --force --solver fista --tol 1e-3 --m-step-tol 1e-4")
     assert fista.exit_code == 0, fista.output
     assert "soft labels, then a convex M-step" in words(fista.stdout)
-    assert words(fista.stderr).count("FutureWarning: --solver fista is FISTA alone") == 1
-    assert "is now --solver newton, the default." in words(fista.stderr)
     assert "newton (the default), fista," in words(run("fit --help").output).replace("│ ", "")
 
 

@@ -18,7 +18,6 @@ from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.display.progress_line import ProgressLine
-from seraph_cvx.estimators import forecast, watching
 from seraph_cvx.penalties import Sparse
 from seraph_cvx.solvers.newton import FactorSearch
 
@@ -66,24 +65,16 @@ def test_a_time_limit_is_for_all_m_steps_together(accelerate):
 
 
 def press_ctrl_c(monkeypatch, *at_steps):
-    """Ctrl-C is pressed in these steps of Newton's method."""
-    step, calls = FactorSearch._step, []
+    """Ctrl-C is pressed before these passes of Newton's method."""
+    at, calls = FactorSearch._at, []
 
-    def pressing(self, now):
+    def pressing(self, L):
         calls.append(1)
         if len(calls) in at_steps:
             signal.raise_signal(signal.SIGINT)
-        return step(self, now)
+        return at(self, L)
 
-    monkeypatch.setattr(FactorSearch, "_step", pressing)
-
-
-def test_ctrl_c_raises_by_default(monkeypatch):
-    press_ctrl_c(monkeypatch, 2)
-    model = SERAPH()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y)
-    assert not hasattr(model, "metric_")
+    monkeypatch.setattr(FactorSearch, "_at", pressing)
 
 
 @pytest.mark.parametrize("at_step", [1, 4])
@@ -114,21 +105,6 @@ def test_a_second_ctrl_c_raises_at_once(second):
     with pytest.raises(KeyboardInterrupt):
         SERAPH(on_interrupt="keep", callback=press_twice).fit(X, Y)
     assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(monkeypatch):
-    def press_and_go_on(*_):
-        signal.raise_signal(signal.SIGINT)
-        time.sleep(60.0)
-
-    clock = time.perf_counter()
-    monkeypatch.setattr(watching, "GRACE", 0.05)
-    with pytest.warns(NotCertified, match="status interrupted"):
-        model = SERAPH(on_interrupt="keep", callback=press_and_go_on).fit(X, Y)
-    assert model.status_ is Status.INTERRUPTED
-    assert_certified_as_it_says(model, X)
-    if hasattr(signal, "pthread_kill"):  # elsewhere a wait goes on to its end
-        assert time.perf_counter() - clock < 60.0
 
 
 def large_fit(n, **given):
@@ -170,16 +146,6 @@ def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(wa
         assert ended - pressed[0] < 2.0 * SLOW_MACHINE
         assert np.all(np.isfinite(model.transform(points[:5])))
         assert np.any(model.metric_)
-
-
-def test_a_long_fit_is_announced_with_what_would_shorten_it(capsys, monkeypatch):
-    SERAPH(verbose=1).fit(X, Y)
-    assert "trial" not in capsys.readouterr().err
-    monkeypatch.setattr(forecast, "LONG", 0.0)
-    SERAPH(verbose=1).fit(X, Y)
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert re.search(r"about \d+ seconds, by a trial .* 1,000 of the others .*, n_jobs=-1", first)
-    assert re.search(r"certified after \d+ iterations, .*J fell by .* within tol=1e-06", last)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -224,20 +190,6 @@ def test_an_interrupt_in_the_callback_is_treated_as_one_in_a_step(accelerate, wh
 
 
 # The callback
-
-
-def test_a_callback_sees_each_iteration_and_may_end_the_fit():
-    seen = []
-
-    def stop_at_three(iteration, metric):
-        seen.append(metric)
-        return iteration.number == 3
-
-    with pytest.warns(NotCertified, match="the callback stopped it"):
-        model = SERAPH(callback=stop_at_three).fit(X, Y)
-    assert model.n_iter_ == len(seen) == 3
-    np.testing.assert_array_equal(model.m_step_metric_, seen[-1])
-    assert_certified_as_it_says(model, X)
 
 
 # The line of progress

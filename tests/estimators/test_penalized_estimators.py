@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
@@ -129,15 +128,6 @@ def test_the_constraints_hold_before_the_share_of_the_identity():
     np.testing.assert_array_equal(whole.metric_, mixed.m_step_metric_)
 
 
-def test_scikit_learn_a_clone_has_equal_blocks():
-    model = SERAPH(penalties=list(BLOCKS.values()))
-    again = clone(model)
-    assert again.penalties == model.penalties
-    assert again.penalties[0] is not model.penalties[0]
-    assert [*map(hash, again.penalties)] == [*map(hash, model.penalties)]
-    assert "Ridge(3)" in repr(again)
-
-
 def test_blocks_are_equal_only_if_all_their_numbers_are():
     block = LogDet(1.0, prior=PRIOR)
     block.value(PRIOR)  # keeps an inverse
@@ -165,13 +155,6 @@ def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordina
     linear = SERAPH(**settings).fit(X, Y)
     assert kernel.status_ is Status.CERTIFIED
     np.testing.assert_allclose(kernel.pair_distance(P), linear.pair_distance(P), rtol=2e-3)
-
-
-def test_a_kernel_takes_many_points_and_a_bound_on_the_trace():
-    """The projection far from the bound is rounded twice, and stays within it."""
-    drawn = load_sampling("iris", n_points=60, n_labeled=12, seed=1)
-    model = KernelSERAPH(penalties=[TraceBound(1.0)]).fit(drawn.X, drawn.y)
-    assert model.status_ is Status.CERTIFIED
 
 
 @pytest.mark.parametrize("name", SMOOTH)

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -43,16 +42,13 @@ MODELS = {
     "SERAPH": SERAPH(sharpness=2.0),
     "SERAPH, direct": SERAPH(algorithm="direct", tol=1e-3),
     "SERAPH, cut": SERAPH(n_components=2, trace_weight=np.float64(0.3)),
-    "SERAPH, single": SERAPH(),
     "SERAPH, frame": SERAPH().set_output(transform="pandas"),
     "SERAPH, sample": SERAPH(unlabeled_pairs=99, random_state=0, max_iter=2),
     "PairSERAPH": PairSERAPH(),
     "KernelSERAPH": KernelSERAPH(gamma=0.3),
-    "KernelSERAPH, cut": KernelSERAPH("poly", degree=2, n_components=3),
     "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="pair_auc"),
 }
 DATA = {
-    "SERAPH, single": (X.astype(np.float32), Y),
     "SERAPH, frame": (FRAME, Y),
     "PairSERAPH": (X[[[0, 1], [2, 3], [4, 5], [6, 7], [1, 8], [3, 9]]], SAME),
 }
@@ -101,14 +97,6 @@ def test_a_model_comes_back_bit_for_bit(fitted, tmp_path, kind):
     assert np.array_equal(transformed, model.transform(points))
 
 
-def test_a_model_has_the_labeled_points_with_their_labels(fitted):
-    known = Y != -1
-    for model in (fitted["SERAPH"], fitted["SERAPHCV"].best_estimator_):
-        np.testing.assert_array_equal(model.labeled_points_, X[known])
-        np.testing.assert_array_equal(model.labels_, Y[known])
-    assert SERAPH().fit(X, None, [(0, 1)], [(2, 3)]).labels_ is None
-
-
 SCALERS = [
     StandardScaler(with_mean=False),
     MinMaxScaler((-1.0, 1.0)),
@@ -153,7 +141,6 @@ def with_remark(**remark):
 NOT_WRITTEN = {
     r"`extra_` is <object .* give such a value": with_remark(extra_=object()),
     "`remark` is nothing it learns": with_remark(remark="a good one"),
-    r"`parameters\.random_state` is RandomState": SERAPH(random_state=np.random.RandomState(0)),
     r"`parameters\.kernel` is <function": KernelSERAPH(lambda a, b: float(a @ b), tol=1e-3),
     r"`parameters\.cv` is LabeledKFold.*best_est": SERAPHCV([1.0], (0.0,), cv=LabeledKFold(2)),
     "MyOwnSERAPH cannot be saved: only SERAPH, PairSERAPH": MyOwnSERAPH(),
@@ -161,7 +148,6 @@ NOT_WRITTEN = {
         StandardScaler(), SERAPH(), LabeledOnly()
     ),
     r"This Pipeline cannot be saved: .* not PCA": make_pipeline(PCA(2), SERAPH()),
-    "StandardScaler cannot be saved: only SERAPH": make_pipeline(StandardScaler()),
     r"`steps\.0\.parameters\.strategy` is <function": make_pipeline(
         SimpleImputer(strategy=np.max), SERAPH()
     ),
@@ -178,13 +164,6 @@ def test_failure_path_models_that_are_not_written(tmp_path, message):
         through_a_file(model[:-1], tmp_path)
     if "best_est" in message:
         assert through_a_file(model.best_estimator_, tmp_path).trace_weight == 1.0
-
-
-def test_failure_path_nothing_to_write_or_nowhere_to_write_it(fitted, tmp_path):
-    with pytest.raises(NotFittedError):
-        save_model(SERAPH(), tmp_path / "own.npz")
-    with pytest.raises(FileNotFoundError):
-        save_model(fitted["SERAPH"], tmp_path / "no such folder" / "model.npz")
 
 
 # Refused on loading
@@ -220,9 +199,6 @@ def test_the_file_is_plain_numpy_and_json(fitted, path):
     expected = {"format": "seraph_cvx model", "format_version": 1, "class": "SERAPH"}
     assert header.items() >= expected.items()
     assert header["parameters"]["sharpness"] == 2.0
-    results = header["attributes"]  # without what earlier versions do not know
-    assert "projected_by" not in results["certificate_"]["certificate"]
-    assert "n_twins" not in results["leave_one_out_"]["leave_one_out"]
 
 
 def test_what_is_not_as_by_default_is_kept_in_a_result(tmp_path):
@@ -246,24 +222,17 @@ DAMAGES = {
         "the components_ of this SERAPH has shape": {"components_": np.ones((4, 3))},
         "is not positive semidefinite": {"metric_": -np.eye(4)},
         "NaN": {"metric_": np.full((4, 4), np.nan)},
-        "{'array': 'metric_'}": {"metric_": None},
         "the labeled_points_ of this SERAPH has shape": {"labels_": np.zeros(3, int)},
         "metric_": ("attributes.metric_", GONE),
         "does not say 'seraph_cvx model'": ("format", "another"),
-        "format version is 'one'": ("format_version", "one"),
-        "newer than 4": ("format_version", 5),
+        "format version is 2, written by": ("format_version", 2),
         "class 'Popen' is none of SERAPH": ("class", "Popen"),
-        "class ['SERAPH'] is none of": ("class", ["SERAPH"]),
         "'shell'": ("parameters.shell", True),
         "{'eval': '1 + 1'}, which is no value": ("parameters.solver", {"eval": "1 + 1"}),
-        "its penalty 'Rigde' is none of": ("parameters.penalties", [{"penalty": ["Rigde", {}]}]),
         "learns no attribute '__class__'": ("attributes.__class__", "x"),
         "learns no attribute 'transform'": ("attributes.transform", "x"),
-        "'fine'": ("attributes.status_", {"status": "fine"}),
         "the components_ of this SERAPH holds NaN": {"components_": np.full((4, 4), np.nan)},
         "the n_iter_ of this SERAPH is 'many'": ("attributes.n_iter_", "many"),
-        "the status_ of this SERAPH is 'fine'": ("attributes.status_", "fine"),
-        "the threshold_ of this SERAPH holds NaN": ("attributes.threshold_", {"float": "nan"}),
         "the threshold_ of this SERAPH is missing": ("attributes.threshold_", GONE),
         "Certificate": ("attributes.certificate_", {"certificate": {"gap": 1.0}}),
         "does not fit the rest": ("attributes.n_features_in_", 9),

@@ -136,17 +136,13 @@ def test_fewer_components_cut_the_factor_and_not_the_metric():
     assert cut.components_.shape == (2, 60)
     np.testing.assert_array_equal(cut.components_, whole.components_[:2])
     np.testing.assert_array_equal(cut.metric_, whole.metric_)
+    more = SERAPH(n_components=30).fit(X, y)
+    assert more.transform(X).shape == (24, 30)
+    assert not np.any(more.components_[23:])
     lengths = np.linalg.norm(whole.components_, axis=1)
     assert np.all(np.diff(lengths) <= 1e-12 * lengths[0])
     gram = whole.components_ @ whole.components_.T
     np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-12 * gram[0, 0])
-
-
-def test_more_components_than_the_span_has_dimensions_are_zero():
-    X, y = wide_data(13, 60)
-    model = SERAPH(n_components=20).fit(X, y)
-    assert model.transform(X).shape == (13, 20)
-    assert not np.any(model.components_[12:])
 
 
 @pytest.mark.parametrize("share", [0.0, "auto"])
@@ -170,11 +166,6 @@ def test_a_fit_to_other_data_leaves_nothing_of_the_last_one():
     assert not hasattr(model, "factor_")
     model.fit(X, y)
     assert model.metric_.shape == model.m_step_metric_.shape == (60, 60)
-
-
-def test_before_a_fit_there_is_no_metric():
-    for name in ("metric_", "m_step_metric_"):
-        assert not hasattr(SERAPH(), name)
 
 
 def test_the_search_keeps_the_factor_of_its_choice(tmp_path):
@@ -205,15 +196,6 @@ def test_the_certificate_is_of_the_points_as_they_are_given():
         sharpness=2.0,
     )
     assert certify(again, run.metric).relative_gap <= 1e-8
-
-
-def test_a_previous_metric_of_other_points_is_refused_by_name():
-    X, y = wide_data(10, 14)
-    run = alternate(PairSet.from_labels(X, y))
-    with pytest.raises(ValueError, match=r"previous_metric has shape \(14, 14\), but.*13 features"):
-        MStepObjective(
-            PairSet.from_labels(X[:, :13], y), previous_metric=run.objective.previous_metric
-        )
 
 
 def test_an_m_step_of_many_features_is_solved_by_its_factor():

@@ -54,7 +54,6 @@ OWN_WARNINGS = (
     "is called dissimilar, but its two points are equal",
     "The learned metric is zero",
     "all known points are of one class",
-    'solver="fista" is FISTA alone',
     "The scales of the features differ widely",
 )
 """Advice about the input, by the words it is known by."""
@@ -567,11 +566,11 @@ PLANTED = {
         lambda _: lambda A: A,
         test_the_papers_steps_end_certified,
     ),
-    "model.e_step: soft_label": (
+    "model.posterior: soft_label": (
         lambda _: lambda s, sharpness: posterior_similar(s),
         test_any_soft_labels_are_probabilities_by_their_formula,
     ),
-    "estimators.mahalanobis: all_or_nothing": (
+    "estimators.seraph: all_or_nothing": (
         lambda _: lambda estimator: nullcontext(),
         test_any_table_is_fitted_or_refused,
     ),

@@ -20,9 +20,8 @@ from command_line import TABLE, assert_answered_in_words, run, words
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, PairSet, alternate
+from seraph_cvx import SERAPH, KernelSERAPH
 from seraph_cvx.estimators.saving import load_model, save_model
-from seraph_cvx.fit.checkpoint import Checkpoint
 from seraph_cvx.processes import whole_file
 from seraph_cvx.processes.whole_file import write_whole
 from seraph_cvx.race.race import read_race
@@ -110,59 +109,7 @@ def test_drafts_that_a_killed_process_left_are_removed_by_the_next_write(tmp_pat
     assert path.read_bytes() == b"two"
 
 
-# Checkpoints and journals
-
-
-def tampered(path, **changes):
-    """Write a checkpoint again with other parts of its header, or another matrix."""
-    with np.load(path) as stored:
-        header, matrix = json.loads(str(stored["header"])), stored["matrix"]
-    matrix = changes.pop("matrix", matrix)
-    text = changes.pop("text", None) or json.dumps(header | changes)
-    np.savez(path, matrix=matrix, header=np.array(text))
-
-
-DEEP = "[" * 100_000 + "]" * 100_000
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"history": 3},
-        {"history": [{}]},
-        {"history": [[1, 2]]},
-        {"history": [{"number": "one"}]},
-        {"pace": None},
-        {"pace": [1.0]},
-        {"pace": ["a", "b"]},
-        {"search": {"radius": 1.0}},
-        {"search": [1.0]},
-        {"search": [1.0, [], 2]},
-        {"matrix": np.eye(7)[0]},
-        {"matrix": np.full((2, 2), np.inf)},
-        {"text": DEEP},
-        {"text": "[]"},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("accelerate", [True, False])
-def test_a_checkpoint_whose_parts_do_not_fit_is_refused_in_words(tmp_path, changes, accelerate):
-    path = tmp_path / "run.npz"
-    pairs = PairSet.from_labels(X, Y)
-    settings = {"checkpoint": path, "accelerate": accelerate, "tol": 1e-12}
-    with pytest.warns(NotCertified, match="the callback stopped it"):
-        alternate(pairs, callback=lambda step, _: step.number == 2, **settings)
-    tampered(path, **changes)
-    with pytest.raises(ValueError, match=r"run\.npz is damaged.* remove the file to start anew"):
-        alternate(pairs, **settings)
-
-
-def test_a_checkpoint_that_would_inflate_is_refused(tmp_path):
-    path = tmp_path / "run.npz"
-    np.savez_compressed(path, matrix=np.zeros((3_000, 3_000)), header=np.array("{}"))
-    assert path.stat().st_size < 10**6
-    with pytest.raises(ValueError, match="declare 72"):
-        alternate(PairSet.from_labels(X, Y), checkpoint=path)
+# Journals
 
 
 ROW = EMPTY_ROW | {"instance": "a", "solver": "newton", "formulation": "", "tol": 1e-3, "repeat": 1}
@@ -224,10 +171,6 @@ def test_a_kernel_model_whose_mean_is_no_number_is_refused(tmp_path, mean):
 def test_an_endless_device_is_not_read():
     with pytest.raises(OSError, match="a device or a pipe"):
         load_model("/dev/zero")
-    checkpoint = Checkpoint.__new__(Checkpoint)
-    checkpoint.path = Path("/dev/zero")
-    with pytest.raises(OSError, match="a device or a pipe"):
-        checkpoint.load(dict)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,6 @@ from stress_judge import exact_value
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.m_step.solve import OWN_SOLVERS
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*FISTA alone:FutureWarning")
-
 
 @pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])

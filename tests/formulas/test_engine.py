@@ -39,7 +39,7 @@ def summed_already(batch, d):
     """The same by terms that sum on their own, for blocks and lists of NumPy."""
     d = batch.pairs_of(d)
     small, c = np.exp(-d), 1.0 if batch.confidence is None else batch.confidence
-    weights = batch.symmetric(batch.laid_out(c * small))
+    weights = batch.symmetric(batch.laid_out(small))
     return BatchSums([np.sum(c * small), np.sum(c * d)], weights)
 
 

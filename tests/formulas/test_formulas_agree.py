@@ -97,7 +97,7 @@ def test_formulas_agree_when_the_pairs_are_swept_in_many_blocks(setting, q, n_jo
 
 def test_formulas_agree_when_the_pairs_are_listed_in_many_chunks(monkeypatch):
     """CHUNK numbers at a time: 5 rows of 4 features, of the labeled pairs and of the E-step's."""
-    for module in (seraph_cvx.engine.pair_sums, sys.modules["seraph_cvx.model.e_step"]):
+    for module in (seraph_cvx.engine.pair_sums, sys.modules["seraph_cvx.model.posterior"]):
         monkeypatch.setattr(module, "CHUNK", 20)
     for setting in ("proj", "hyper"):
         objective = random_objective(6, setting, q="streamed")

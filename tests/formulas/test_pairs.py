@@ -131,14 +131,6 @@ def test_failure_path_m_step_objective(arguments, message):
         MStepObjective(random_pairs(0), **arguments)
 
 
-def test_the_ends_of_labeled_pairs_are_counted_among_the_labeled_points():
-    X = np.arange(12.0)[:, None]
-    classes = PairSet.from_labels(X, [-1, 0, 0, 1, -1, 1, 0, -1, -1, 2, -1, -1]).labels
-    listed = PairSet.from_constraints(X, [(3, 7), (1, 7)], [(11, 3)]).labels
-    for labels in (classes, listed):
-        np.testing.assert_array_equal(labels.members[labels.ends], labels.listed)
-
-
 # Labels, constraints, pairs of points and confidences
 
 

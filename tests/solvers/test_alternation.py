@@ -22,6 +22,8 @@ from seraph_cvx import (
 from seraph_cvx.certificate.certify import certify_factor
 from seraph_cvx.datasets import load, load_sampling, sample
 from seraph_cvx.m_step.solve import MStepSolver
+from seraph_cvx.penalties import Ridge
+from seraph_cvx.solvers.newton import FactorSearch
 
 M_STEP, DESCENT = "M-step", "descent"
 
@@ -170,6 +172,23 @@ def test_without_newton_or_unlabeled_pairs_there_is_nothing_to_accelerate(settin
     run = alternate(pairs_of("iris", 30), **settings)
     assert run.status is Status.CERTIFIED
     assert {step.kind for step in run.history} == {M_STEP}
+
+
+def test_with_fista_every_m_step_is_fistas_and_there_is_no_descent(monkeypatch):
+    """The descent on J is Newton's method, which is not called."""
+    monkeypatch.setattr(FactorSearch, "points", None)
+    run = alternate(pairs_of("iris", 24), solver="Fista", tol=1e-4, m_step_tol=1e-6)
+    assert (run.m_step.solver, run.status) == ("fista", Status.CERTIFIED)
+    assert {step.kind for step in run.history} == {M_STEP}
+    with pytest.raises(TypeError):
+        alternate(pairs_of("iris", 24))
+
+
+@pytest.mark.parametrize("solver", ["fista", "projected-gradient"])
+def test_failure_path_solvers_that_take_no_penalties_say_so_with_the_cure(solver):
+    blocks, words = [Ridge(0.5)], rf'{solver} takes no penalties .*solver="newton".*Ridge\(0\.5\)'
+    with pytest.raises(ValueError, match=words):
+        alternate(pairs_of("iris", 24), solver=solver, penalties=blocks)
 
 
 # Each M-step is as exact as it has to be

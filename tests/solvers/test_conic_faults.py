@@ -174,7 +174,6 @@ def test_a_compiled_problem_refuses_other_pairs():
         compiled.solve(random_objective(1, "hyper"))
 
 
-@pytest.mark.filterwarnings("ignore:.*FISTA alone:FutureWarning")
 @pytest.mark.parametrize("solver", OWN_SOLVERS)
 def test_allow_unattained_returns_the_last_iterate(solver):
     """Where f falls for ever: the dissimilar pair leaves the span of the similar one."""

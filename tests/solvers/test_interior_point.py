@@ -11,7 +11,7 @@ from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, certify, solve_m_step
 from seraph_cvx.datasets import load
-from seraph_cvx.engine.limit import OutOfTime
+from seraph_cvx.engine.passes import OutOfTime
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.penalties import Ridge, Sparse
 from seraph_cvx.solvers import interior_point, multipliers

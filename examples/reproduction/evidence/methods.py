@@ -20,7 +20,7 @@ import numpy as np
 from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSet, alternate
 from seraph_cvx.estimators.settings import PAPER_SETTINGS, find_setting
 from seraph_cvx.fit.direct import minimize_directly
-from seraph_cvx.fit.steps import StepKind, alternation_steps
+from seraph_cvx.fit.steps import alternation_steps
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import one_blas_thread
@@ -118,8 +118,7 @@ def _alternate_unattained(pairs, mu):
     """Alternate with lambda = 0, where M-steps may have no optimum: each is cut off."""
     first = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
     solver = MStepSolver(max_iter=UNATTAINED_STEPS, allow_unattained=True)
-    run = alternation_steps(first, solver, tolerance=lambda: 1e-8)
-    m_steps = (step for step in run if step.kind is StepKind.M_STEP)
+    m_steps = alternation_steps(first, solver, tolerance=lambda: 1e-8)
     last = np.inf
     for step in islice(m_steps, UNATTAINED_M_STEPS):
         if step.metric is None:

@@ -17,7 +17,7 @@ import triton.language as tl
 RUN = 1024
 """Distances per program."""
 
-LOGISTIC, SOFT_LABEL, DESCENT = 0, 1, 2
+KINDS = {"logistic": 0, "soft label": 1, "descent": 2}
 
 
 @triton.jit
@@ -59,24 +59,25 @@ def _terms(d_ptr, sums_ptr, numbers_ptr, size, KIND: tl.constexpr, RUN: tl.const
 
 def logistic(d: Any, threshold: float) -> tuple[Any, Any]:
     """Sum log(1 + e^{-s}); each sigma(-s) is written over `d`."""
-    return _run(d, threshold, 1.0, LOGISTIC)[0], d
+    return _run(d, threshold, 1.0, "logistic")[0], d
 
 
 def soft_label(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any, Any]:
     """Sum the soft labels q = sigma(-sharpness s) and H(q); each q is written over `d`."""
-    return *_run(d, threshold, sharpness, SOFT_LABEL), d
+    return *_run(d, threshold, sharpness, "soft label"), d
 
 
 def descent(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any]:
     """Sum the unlabeled terms of J, minimized over q, and of (7)."""
-    return _run(d, threshold, sharpness, DESCENT)
+    return _run(d, threshold, sharpness, "descent")
 
 
-def _run(d: Any, threshold: float, sharpness: float, kind: int) -> tuple[Any, Any]:
+def _run(d: Any, threshold: float, sharpness: float, kind: str) -> tuple[Any, Any]:
     size = d.numel()
     programs = triton.cdiv(size, RUN)
     sums = torch.empty((programs, 2), dtype=torch.float64, device=d.device)
-    _terms[(programs,)](d, sums, _numbers(threshold, sharpness, d.device), size, KIND=kind, RUN=RUN)
+    numbers = _numbers(threshold, sharpness, d.device)
+    _terms[(programs,)](d, sums, numbers, size, KIND=KINDS[kind], RUN=RUN)
     first, second = torch.sum(sums, dim=0)
     return first, second
 

@@ -1,0 +1,146 @@
+"""Choose points, labels and weights; watch the metric and its certificate: seraph-cvx explore."""
+
+import marimo
+
+app = marimo.App(app_title="SERAPH: choose, and watch the metric")
+
+with app.setup:
+    import marimo as mo
+    import numpy as np
+    from sklearn.datasets import load_iris, make_circles, make_moons
+
+    from seraph_cvx import SERAPH
+    from seraph_cvx.plots import MetricDisplay
+    from seraph_cvx.plots.style import PALETTE, new_figure, picture_bytes
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    # A metric from a few labels
+
+    A few points have a label, the others have none. SERAPH learns a distance from both, and a
+    certificate bounds how far its metric can be from the best one. Choose points, move a
+    weight, and watch: μ weighs the unlabeled pairs, as a multiple of #(S ∪ D) / #U, λ the trace
+    of the metric, and η is the squared distance at which a pair is as likely similar as not.
+    """)
+
+
+@app.function
+def draw_points(name, rng):
+    """120 points of the plane, standardized, and their true classes."""
+    state = int(rng.integers(1_000))
+    if name == "two stripes":
+        classes = np.repeat([0, 1], 60)
+        X = np.column_stack([classes + 0.2 * rng.normal(size=120), 3.0 * rng.normal(size=120)])
+    elif name == "two moons":
+        X, classes = make_moons(120, noise=0.1, random_state=state)
+    elif name == "two rings":
+        X, classes = make_circles(120, noise=0.05, factor=0.4, random_state=state)
+    else:
+        flowers = load_iris()
+        kept = np.sort(rng.choice(len(flowers.target), 120, replace=False))
+        X, classes = flowers.data[kept][:, [1, 2]], flowers.target[kept]
+    return (X - X.mean(axis=0)) / X.std(axis=0), classes
+
+
+@app.function
+def show(figure, alt):
+    """A figure as a picture with a description for those who do not see it."""
+    return mo.image(picture_bytes(figure, "png", dpi=120), alt=alt, width="100%")
+
+
+@app.cell(hide_code=True)
+def _():
+    data = mo.ui.dropdown(
+        ["two stripes", "two moons", "two rings", "iris: sepal width, petal length"],
+        value="two stripes",
+        label="Points",
+    )
+    n_labels = mo.ui.slider(2, 20, value=3, show_value=True, label="Labels for each class")
+    seed = mo.ui.slider(0, 20, value=0, show_value=True, label="Seed of the draw")
+    weights = [0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
+    mu = mo.ui.slider(
+        steps=weights, value=1.0, show_value=True, label="μ, as a multiple of its ratio"
+    )
+    trace_weight = mo.ui.slider(
+        steps=weights[1:], value=1.0, show_value=True, label="λ, weight of the trace"
+    )
+    threshold = mo.ui.slider(0.25, 4.0, 0.25, value=1.0, show_value=True, label="η, the threshold")
+    mo.hstack(
+        [mo.vstack([data, n_labels, seed]), mo.vstack([mu, trace_weight, threshold])],
+        justify="start",
+        gap=3,
+        wrap=True,
+    )
+    return data, mu, n_labels, seed, threshold, trace_weight
+
+
+@app.cell
+def _(data, n_labels, seed):
+    _rng = np.random.default_rng(seed.value)
+    X, classes = draw_points(data.value, _rng)
+    y = np.full(len(X), -1)
+    for _label in np.unique(classes):
+        _of_class = np.flatnonzero(classes == _label)
+        y[_rng.choice(_of_class, n_labels.value, replace=False)] = _label
+    return X, classes, y
+
+
+@app.cell
+def _(X, mu, threshold, trace_weight, y):
+    _n_labeled_pairs = np.sum(y >= 0) * (np.sum(y >= 0) - 1) // 2
+    _n_unlabeled_pairs = len(y) * (len(y) - 1) // 2 - _n_labeled_pairs
+    model = SERAPH(
+        unlabeled_weight=mu.value * _n_labeled_pairs / _n_unlabeled_pairs,
+        trace_weight=trace_weight.value,
+        threshold=threshold.value,
+        identity_share=0.0,
+    ).fit(X, y)
+    return (model,)
+
+
+@app.cell(hide_code=True)
+def _(X, classes, model, y):
+    _figure = MetricDisplay.from_estimator(
+        model, X, classes, features=(0, 1), labeled=y >= 0
+    ).draw()
+    show(
+        _figure,
+        "Left the points and the ellipse of pairs that are as likely similar as not; right the "
+        "same points where Euclidean distances are the learned ones.",
+    )
+
+
+@app.cell(hide_code=True)
+def _(X, classes, model):
+    _first, _second = np.triu_indices(len(X), 1)
+    _is_similar = classes[_first] == classes[_second]
+    _pairs = np.stack([X[_first], X[_second]], axis=1)
+    _distances = {
+        "Euclidean distance": np.linalg.norm(X[_first] - X[_second], axis=1),
+        "learned distance": model.pair_distance(_pairs),
+    }
+    _figure = new_figure(11, 3.2)
+    for _ax, (_name, _d) in zip(_figure.subplots(1, 2), _distances.items(), strict=True):
+        _of_kinds = {"same class": _d[_is_similar], "different classes": _d[~_is_similar]}
+        _ax.hist(_of_kinds.values(), bins=30, color=PALETTE[:2], label=list(_of_kinds))
+        _ax.axvline(np.sqrt(model.threshold), color="black", linestyle="--", label="√η")
+        _ax.set(xlabel=_name, ylabel="pairs")
+        _ax.legend(frameon=False)
+    show(_figure, "Histograms of the distances of all pairs, before and after learning.")
+
+
+@app.cell(hide_code=True)
+def _(model):
+    _A = ", ".join(f"{_entry:.3g}" for _entry in model.m_step_metric_[[0, 0, 1], [0, 1, 1]])
+    mo.vstack(
+        [
+            mo.md(f"A has the entries a₁₁, a₁₂, a₂₂ = {_A}, after {model.n_iter_} iterations."),
+            mo.Html(model.certificate_._repr_html_()),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    app.run()
