@@ -89,11 +89,9 @@ def test_solver_agreement_within_the_certified_gaps(weight, monkeypatch):
     assert np.array_equal(zero[np.triu_indices(3, 1)], other[np.triu_indices(3, 1)])
 
 
-@pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("mu", [0.0, 0.3])
-def test_second_derivatives_are_differences_of_the_gradient(mu, listed, monkeypatch):
-    """Both ways to make them, of listed pairs and of all."""
-    monkeypatch.setattr(interior_point, "MOST_LISTED", np.inf if listed else 0)
+def test_second_derivatives_are_differences_of_the_gradient(mu):
+    """Of listed pairs and of all."""
     objective = MStepObjective(random_pairs(0), unlabeled_weight=mu, penalties=[Sparse(1.0)])
     problem = interior_point._Problem(objective, np.inf)
     problem.set_pattern(np.array([0, 1]), np.array([2, 3]))
