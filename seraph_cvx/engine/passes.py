@@ -88,10 +88,10 @@ EXCLUDED_SCORE = 300.0
 """The score of entries that are no pair: every loss and its derivatives vanish, below 1e-130."""
 
 SINGLE_PRECISION_POINTS = 300
-"""With more points, second derivatives are summed in single precision."""
+"""With more points, second derivatives, which only steer, are summed in single precision."""
 
 EXACT_POINTS = 1_000
-"""With more points, weights are kept in single precision alone, for second derivatives."""
+"""With more points, weights are kept for second derivatives alone, in single precision: 4 MB."""
 
 VisitAll: TypeAlias = Callable[[Callable[[int], Any], Sequence[int]], Iterable[Any]]
 """A function like `map`: the results come in the order of the strips."""

@@ -229,13 +229,11 @@ def solve_m_step(
     ----------
     objective : MStepObjective
     solver : str
-        "newton", "fista", "projected-gradient", or any CVXPY solver with the PSD and the
-        exponential cone: "CLARABEL", "SCS", "MOSEK", ..., in upper or lower case. "newton" is
-        Newton's method on a factor of A, and FISTA where that does not close the gap. "fista" is
-        FISTA alone, "projected-gradient" the paper's method; these two take no penalties.
+        "newton" (Newton's method on a factor of A, and FISTA where that does not close the gap),
+        "fista" alone or "projected-gradient", the paper's method, both without penalties; or any
+        CVXPY solver with the PSD and the exponential cone: "CLARABEL", "SCS", "MOSEK", ...
     tol : float
-        The relative gap at which the answer counts as certified. A conic solver gets it as its
-        own tolerance, and is then judged by the certificate.
+        The relative gap at which the answer counts as certified; a conic solver's own tolerance.
     start : (m, m) array, optional
         Where "newton", "fista" and "projected-gradient" start.
     formulation : "primal" or "dual"
@@ -253,9 +251,8 @@ def solve_m_step(
         Solve although no optimum exists: "newton", which is FISTA alone then, "fista" and
         "projected-gradient" return their last iterate.
     warm_start : bool
-        Let a conic solver start from what it kept of the M-step before: faster, but an answer then
-        depends on the M-steps before it. It matters to :func:`seraph_cvx.alternate` and
-        :class:`MStepSolver`, which solve several; a single call has none before it.
+        Let a conic solver start from what it kept of the M-step before, in
+        :func:`seraph_cvx.alternate`: faster, but an answer then depends on the M-steps before it.
 
     Returns
     -------

@@ -138,8 +138,8 @@ class MStepObjective:
     penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
     linear_blocks: tuple[Penalty, ...] = field(default=(), kw_only=True)
-    mu: float = field(init=False)
-    has_soft_labels: bool = field(init=False)  # whether some unlabeled pair may have q(+1) > 0
+    mu: float = field(init=False, default=0.0)
+    has_soft_labels: bool = field(init=False, default=False)  # whether some q(+1) may be > 0
     limit: Limit = field(init=False)  # of all sums over the pairs; shared with the family
 
     def __post_init__(self) -> None:

@@ -41,9 +41,6 @@ rows, and factoring it takes 9 Gflop then."""
 MOST_FEATURES = 110
 """Features, at most: all products of two of them are made for each point, 6,000 numbers."""
 
-MOST_LISTED = 40_000_000
-"""Numbers up to which products of differences are made for each pair: 320 MB."""
-
 GAP_SHARE = 0.3
 """The share of the tolerance that the gap of a state may be worth; exact zeros may be worth twice
 as much, so that both leave some for rounding."""
@@ -67,14 +64,8 @@ class _Point(NamedTuple):
         pairs in both orders, s and t being products of coordinates: [abcd, 1] - [abc, d] - [abd, c]
         - [acd, b] - [bcd, a] + [ab, cd] + [ac, bd] + [ad, bc].
         """
-        X, W, n = self.X, self._curvatures(), len(self.X)
+        X, W = self.X, self._curvatures()
         first, second = np.triu_indices(X.shape[1])
-        by_products = 4 * n * len(first) ** 2 + 4_000 * len(i) ** 2  # looking up costs as much
-        if (n * len(i)) ** 2 < by_products and n * n * len(i) < MOST_LISTED:
-            rows, columns = np.nonzero(np.triu(W))
-            V = X[rows] - X[columns]
-            listed = V[:, i] * V[:, j]
-            return np.asarray((listed.T * W[rows, columns]) @ listed)
         number = np.empty((X.shape[1],) * 2, dtype=np.int64)
         number[first, second] = number[second, first] = np.arange(len(first))
         products, WX, own = X[:, first] * X[:, second], W @ X, number[i, j]

@@ -66,22 +66,6 @@ def test_closed_form_binary_entropy_in_decimals():
     np.testing.assert_allclose(found, in_decimals(entropy, p), rtol=1e-13, atol=rounding_of_q)
 
 
-def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
-    """On a GPU; tests/solvers/test_elsewhere.py checks what they compute."""
-    d = np.array([0.5, 2.0])
-    told = []
-
-    class Kernels:
-        def __getattr__(self, name):
-            return lambda *given: told.append((name, *given[1:])) or (name, 0.0, d)
-
-    monkeypatch.setattr(posterior, "fused_kernels", lambda given: Kernels() if given is d else None)
-    assert posterior.logistic_sums(d, 1.5)[0] == "logistic"
-    assert posterior.soft_label_sums(d, 1.5, 2.0)[0] == "soft_label"
-    assert posterior.descent_sums(d, 1.5, 2.0)[0] == "descent"
-    assert told == [("logistic", 1.5), ("soft_label", 1.5, 2.0), ("descent", 1.5, 2.0)]
-
-
 @pytest.mark.parametrize("threshold", [0.5, 20.0, 599.0, 601.0, 5000.0])
 @pytest.mark.parametrize("size", [1, 127, 128, 129, 700])
 def test_formulas_agree_products_of_factors_with_one_logarithm_per_pair(threshold, size):

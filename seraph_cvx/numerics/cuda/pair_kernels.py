@@ -62,14 +62,12 @@ def gradients(  # type: ignore[no-untyped-def]
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
     if begin >= end:
         return
-    k = tl.arange(0, K)
-    kz = tl.arange(0, KZ)
+    k, kz = tl.arange(0, K), tl.arange(0, KZ)
     i = i0 + tl.arange(0, ROWS)
     left = tl.load(left_ptr + i[:, None] * K + k[None, :])
     summed = tl.zeros((ROWS, KZ), dtype=tl.float64)
-    logs = tl.zeros((COLUMNS,), dtype=tl.float64)
-    more_logs = tl.zeros((COLUMNS,), dtype=tl.float64)
-    rest = tl.zeros((COLUMNS,), dtype=tl.float64)
+    zero = tl.zeros((COLUMNS,), dtype=tl.float64)
+    logs, more_logs, rest = zero, zero, zero
     unit = tl.full((COLUMNS,), 1.0, dtype=tl.float64)
     product, more_product = unit, unit
     if TWO_SIDED:
