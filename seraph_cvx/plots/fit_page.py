@@ -112,7 +112,7 @@ def fit_report(
     remarks = [*notes, *describe_features(fit.points, fit.feature_names)]
     has_constraints = similar is not None or dissimilar is not None
     body = fill_template(
-        "plots/report.html",
+        "plots/fit_page.html",
         title=title,
         fit=fit,
         model=fit.model,
@@ -132,7 +132,7 @@ def fit_report(
         python=python_of(model, loading, has_constraints),
         command=command,
     )
-    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+    style = Path(__file__).with_name("fit_page.css").read_text(encoding="utf-8")
     page = write_page(title, body, style, f"{POLICY}; img-src data:")
     if file is not None:
         write_whole(Path(file), page.encode())
