@@ -12,7 +12,7 @@ from evidence.pictures import FAMILIES, OWN, plot_sparsity, plot_times
 from evidence.results import read_times, summarize, times_of, times_table, to_csv
 from evidence.tasks import TASKS
 from matplotlib.colors import to_rgb
-from pictures import assert_legible
+from pictures import assert_drawn
 from reproduction_programs import run_row, without_metric
 
 from seraph_cvx import PairSet, solve_m_step
@@ -65,7 +65,7 @@ def test_figure_2_is_legible_marks_the_errors_and_shades_the_predicted_class():
     sampling = artificial_set(2)
     panels = learn_panels(2, sampling)
     figure = plot_sparsity(2, sampling, panels)
-    assert_legible(figure)
+    assert_drawn(figure)
     assert [ax.get_title()[:3] for ax in figure.axes] == [f"({c})" for c in "abcdef"]
     for ax, panel in zip(figure.axes[1::2], panels, strict=True):
         assert len(ax.lines[0].get_xdata()) == round(panel.error)  # of 100 points
@@ -87,7 +87,7 @@ def test_figure_3_is_legible_and_draws_the_seconds(tasks, methods):
     rng = np.random.default_rng(0)
     seconds = 10.0 ** rng.uniform(-2, 2, size=(len(methods), len(tasks)))
     figure = plot_times(pd.DataFrame(seconds, methods, tasks))
-    assert_legible(figure, at_least=4)
+    assert_drawn(figure, at_least=4)
     lines = [line for ax in figure.axes if ax.get_visible() for line in ax.lines]
     titles = {METHODS[name].title.removeprefix("SERAPH ") for name in methods}
     assert {line.get_label() for line in lines} == titles
