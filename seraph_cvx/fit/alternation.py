@@ -89,11 +89,6 @@ class Iteration:
     solver_seconds: float
     kind: str = StepKind.M_STEP.value
 
-    def _repr_html_(self) -> str:
-        from ..display.cards import iteration_card
-
-        return iteration_card(self)
-
 
 @dataclass(frozen=True, eq=False)
 class Alternation:
