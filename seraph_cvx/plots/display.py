@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from .style import LEGEND_ENTRIES, TITLE_SIZE, add_legend, enlarge_text, legible, new_figure, save
+from .style import LEGEND_ENTRIES, add_legend, enlarge_text, legible, new_figure, save
 
 
 class Layout(NamedTuple):
@@ -24,7 +24,6 @@ class Layout(NamedTuple):
     width: float = 7.6
     height: float = 5.4
     n_missing: int = 0  # panels of the last row that are not drawn
-    title_size: float = TITLE_SIZE
     legend_entries: int = LEGEND_ENTRIES
 
 
@@ -74,7 +73,7 @@ class Display(ABC):
         if ax is not None and len(self.axes_) == 1 and not self.ax_.get_title():
             self.ax_.set_title(legible(title, 60))
         for panel in self.axes_:
-            enlarge_text(panel, layout.title_size)
+            enlarge_text(panel)
         return self
 
     def draw(self, file: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:

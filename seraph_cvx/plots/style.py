@@ -49,8 +49,6 @@ UNLABELED = "unlabeled"
 SHOWN_MARKERS = 30
 """A line of more points than this is drawn without markers."""
 
-PNG_DPI = 96
-"""The dots per inch of a PNG file, those of a page: a slide's width is 1024 of them."""
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """The metadata that keep the date out of a file, by its ending."""
 
@@ -72,10 +70,8 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     return figure
 
 
-def picture_bytes(
-    figure: Figure, ending: str, dpi: float = PNG_DPI, svg_fonts: str = "path"
-) -> bytes:
-    """Write a figure as PNG, SVG or PDF.
+def picture_bytes(figure: Figure, ending: str, dpi: float = 96, svg_fonts: str = "path") -> bytes:
+    """Write a figure as PNG with the dots per inch of a page, or as SVG or PDF.
 
     The same figure gives the same bytes: there is no date in them. With `svg_fonts` "none" the
     letters of an SVG file are text in the reader's fonts, not outlines, which take half of it, and
@@ -134,9 +130,9 @@ def legible(text: str, width: int) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def enlarge_text(ax: Axes, title_size: float = TITLE_SIZE) -> None:
+def enlarge_text(ax: Axes) -> None:
     """Make title, labels and ticks large enough for a slide."""
-    ax.title.set_fontsize(title_size)
+    ax.title.set_fontsize(TITLE_SIZE)
     for axis in (ax.xaxis, ax.yaxis):
         axis.label.set_fontsize(LABEL_SIZE)
         axis.set_tick_params(which="both", labelsize=TEXT_SIZE)
@@ -173,12 +169,6 @@ def draw_line(ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, **l
 def white_border(width: float) -> list[Any]:
     """The path effects of lines and letters that are seen on any ground."""
     return [withStroke(linewidth=width, foreground="white")]
-
-
-def write(ax: Axes, text: str, place: Any, offset: tuple[float, float], **look: Any) -> None:
-    """Write a text beside a place, `offset` points away."""
-    look.setdefault("size", TEXT_SIZE)
-    ax.annotate(text, place, offset, textcoords="offset points", **look)
 
 
 def add_legend(
