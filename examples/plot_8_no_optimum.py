@@ -9,7 +9,7 @@ decided before any solver starts, and answered with the direction, the pair and 
 import numpy as np
 
 from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, solve_m_step
-from seraph_cvx.plots import SliceDisplay
+from seraph_cvx.plots.style import PALETTE, enlarge_text, new_figure
 
 # %%
 # Two classes, two columns. Similar pairs differ in the vertical feature only; so nothing holds
@@ -49,9 +49,17 @@ print("A along u, as the trace weight falls:", np.round(lengths, 2))
 assert np.all(np.diff(lengths) > 0.5)
 
 # %%
-# f without a trace penalty on a slice of the cone, and the optima with ever less of it.
-across = np.eye(2) - along
-corners = {"0": np.zeros((2, 2)), "uuᵀ": along, "wwᵀ": across}
-paths = {"optima, λ from 3 to 0.01": [optimum.metric for optimum in optima]}
-slices = SliceDisplay.from_result(objective, corners, paths)
-figure = slices.draw(title="λ = 0: f falls for ever along uuᵀ, and the optima run after it")
+# f without a trace penalty on a slice of the cone, x uu' + y ww', and the optima with ever less of
+# it, projected onto the slice.
+w = u[::-1] * [1.0, -1.0]
+x, y = np.linspace(-1.0, 10.0, 45), np.linspace(-1.0, 2.0, 45)
+on_slice = [[objective.value(a * along + b * np.outer(w, w)) for a in x] for b in y]
+path = np.array([[u @ optimum.metric @ u, w @ optimum.metric @ w] for optimum in optima])
+figure = new_figure(8.4, 6.0, "λ = 0: f falls for ever along uuᵀ, and the optima run after it")
+ax = figure.subplots()
+figure.colorbar(ax.contourf(x, y, on_slice, levels=15, cmap="cividis_r"), label="f(A), eq. (11)")
+ax.plot([0.0, 0.0, 10.0], [2.0, 0.0, 0.0], color="black", label="boundary of the cone")
+ax.plot(*path.T, "o-", color=PALETTE[1], label="optima, λ from 3 to 0.01")
+ax.set(xlabel="x, along uuᵀ", ylabel="y, along wwᵀ")
+ax.legend()
+enlarge_text(ax)

@@ -40,11 +40,6 @@ class Sampling:
         """Which training points have a known class."""
         return np.asarray(self.y != -1)
 
-    def _repr_html_(self) -> str:
-        from .display.cards import sampling_card
-
-        return sampling_card(self)
-
 
 def load(
     name: str, data_dir: str | os.PathLike[str] | None = None, download: bool = False

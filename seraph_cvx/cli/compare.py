@@ -239,7 +239,7 @@ def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
     write_whole(out / "race.md", _document(race).encode())
     pictures = ""
     with needs_matplotlib("pictures"):
-        from ..plots.race.race import draw_race
+        from ..plots import draw_race
         from ..plots.style import picture_bytes
 
         for name, figure in draw_race(race).items():

@@ -124,17 +124,12 @@ def finish(status: Status, kept: list[str]) -> None:
 def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: list[str]) -> None:
     """Write the picture of a fit, or say why there is none."""
     with needs_matplotlib("picture"):
-        from ..plots.points import key_to_classes, plot_fit
+        from ..plots import MetricDisplay
 
         names = [visible(name) for name in table.class_names]
-        figure = plot_fit(
-            *(table.X, table.y, seraph.components_, seraph.history_),
-            title=visible(title),
-            class_names=names,
-        )
-        if key := key_to_classes(names):
-            say(key)
-        _write_picture(path, figure, "points before and after, J by iteration", kept)
+        display = MetricDisplay.from_estimator(seraph, table.X, table.y, class_names=names)
+        figure = display.draw(title=visible(title))
+        _write_picture(path, figure, "the points before and after", kept)
 
 
 def draw_demo(
@@ -173,9 +168,7 @@ def write_page(
     words = [f"{word!r} ({count} times)" for word, count in table.unknown.items()]
     with needs_matplotlib("report"):
         from ..plots import fit_report
-        from ..plots.points import key_to_classes
 
-        key = key_to_classes(table.class_names)
         read = [f"Labels read as unknown: {', '.join(words)}."] if words else []
         fit_report(
             model,
@@ -184,7 +177,7 @@ def write_page(
             file=path,
             name=name,
             class_names=table.class_names,
-            notes=[*read, key] if key else read,
+            notes=read,
             loading=code,
             command=command,
         )

@@ -21,7 +21,7 @@ from .formulas import (
 from .notebook import Tone, card, gap_in_words, tone_of_gap
 from .proof_tree import draw_tree
 from .result_table import ResultTable
-from .symbols import in_symbols, space_of
+from .symbols import in_symbols
 
 SIGN = "All is minimized here: f = -F, the negative of the F that the paper maximizes in (11)."
 SIGN_OF_J = "All is minimized here: J, and (7) as the negative of what the paper maximizes."
@@ -71,24 +71,6 @@ def pair_set_card(pairs: Any) -> str:
             "μ by ratio": pairs.resolve_unlabeled_weight("ratio"),
             "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
         },
-    )
-
-
-def sampling_card(sampling: Any) -> str:
-    """Show how many points and labels a sampling has, class by class."""
-    n, m = sampling.X.shape
-    known, test = (labels.tolist() for labels in (sampling.y[sampling.labeled], sampling.y_test))
-    rows = [
-        {"class": label, "labeled": known.count(label), "test points": test.count(label)}
-        for label in sorted({*known, *test})
-    ]
-    unseen = [row["class"] for row in rows if not row["labeled"]]
-    return card(
-        f"Sampling of {sampling.name}",
-        f"no label of class {unseen[0]}" if unseen else "every class has a label",
-        Tone.CAUTION if unseen else Tone.GOOD,
-        f"{n} points in {space_of(m)}, {len(known)} of them labeled; the others have the label −1.",
-        table=ResultTable("Classes", rows),
     )
 
 
@@ -214,15 +196,6 @@ def convexity_card(proof: Any) -> str:
         "programming by which they follow from the lines below it.",
         tree=draw_tree(proof),
     )
-
-
-def iteration_card(step: Any) -> str:
-    """Show one iteration of an alternation."""
-    verdict, tone = f"{step.kind}, not certified", Tone.PLAIN
-    if np.isfinite(step.relative_gap):
-        verdict, tone = f"relative gap {step.relative_gap:.1e}", tone_of_gap(step.relative_gap)
-    name, values = f"Iteration {step.number}", _of_iteration(step)
-    return card(name, verdict, tone, "", [DESCENT], [SIGN_OF_J], values)
 
 
 def _of_iteration(step: Any) -> dict[str, Any]:

@@ -53,15 +53,6 @@ PROBABILITY = Formula(
     f"{PAIRS}eta is the squared distance at which both are as likely",
 )
 
-OBJECTIVE_MINIMIZED = Formula(
-    "The paper's objective, minimized",
-    "(7)",
-    r"\min_{A \succeq 0} -\mathcal{L}(A) = -\sum_{\mathcal{S} \cup \mathcal{D}}"
-    r" \ln p_{ij}^A(y_{ij}) - \mu \sum_{\mathcal{U}} \sum_{y} p_{ij}^A(y) \ln p_{ij}^A(y)"
-    r" + \lambda \operatorname{tr}(A)",
-    f"{PAIRS}S similar, D dissimilar, U unlabeled pairs; -L is not convex",
-)
-
 M_STEP = Formula(
     "The M-step",
     "(11)",

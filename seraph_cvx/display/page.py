@@ -174,12 +174,11 @@ def _linear_ticks(low: float, high: float) -> Any:
 
 
 def _log_ticks(low: float, high: float) -> Any:
-    """Powers of ten between two exponents, about four; if there is one at most, 1, 2 and 5."""
+    """Powers of ten between two exponents, about four; the ends if there is one at most."""
     first, last = np.ceil(low), np.floor(high)
     if last > first:
         return 10.0 ** np.arange(first, last + 1.0, max(1.0, (last - first) // 4.0))
-    marks = np.outer(10.0 ** np.arange(first - 1.0, last + 1.0), [1.0, 2.0, 5.0]).ravel()
-    return marks[(10.0**low <= marks) & (marks <= 10.0**high)]
+    return 10.0 ** np.array([low, high])
 
 
 def _visible(curve: Curve, chart: Chart) -> Any:

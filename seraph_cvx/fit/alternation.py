@@ -84,11 +84,6 @@ class Iteration:
     solver_seconds: float
     kind: str = "M-step"
 
-    def _repr_html_(self) -> str:
-        from ..display.cards import iteration_card
-
-        return iteration_card(self)
-
 
 @dataclass(frozen=True, eq=False)
 class Alternation:

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from .style import LEGEND_ENTRIES, TITLE_SIZE, add_legend, enlarge_text, legible, new_figure, save
+from .style import LEGEND_ENTRIES, add_legend, enlarge_text, legible, new_figure, save
 
 
 class Layout(NamedTuple):
@@ -24,7 +24,6 @@ class Layout(NamedTuple):
     width: float = 7.6
     height: float = 5.4
     n_missing: int = 0  # panels of the last row that are not drawn
-    title_size: float = TITLE_SIZE
     legend_entries: int = LEGEND_ENTRIES
 
 
@@ -48,8 +47,7 @@ class Display(ABC):
         Parameters
         ----------
         ax : Axes or sequence of Axes, optional
-            By default a new figure, at most 1280 pixels wide. One axis for several panels
-            is divided among them; otherwise give one for each panel.
+            One for each panel; by default those of a new figure, 1280 pixels wide at most.
         title : str, optional
             Title of a new figure, or of a single given axis that has none yet.
 
@@ -69,16 +67,13 @@ class Display(ABC):
         layout = self._layout()
         title = layout.title if title is None else title
         self.axes_ = self._find_axes(ax, layout._replace(title=title))
-        figure = self.axes_[0].figure
-        if figure is None:
-            raise ValueError("The given axis has been removed from its figure: give another.")
-        self.figure_ = figure
+        self.figure_ = cast(Figure, self.axes_[0].figure)
         self._draw(*self.axes_)
-        add_legend(figure if ax is None else self.ax_, self.axes_, layout.legend_entries)
+        add_legend(self.figure_ if ax is None else self.ax_, self.axes_, layout.legend_entries)
         if ax is not None and len(self.axes_) == 1 and not self.ax_.get_title():
             self.ax_.set_title(legible(title, 60))
         for panel in self.axes_:
-            enlarge_text(panel, layout.title_size)
+            enlarge_text(panel)
         return self
 
     def draw(self, file: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
@@ -117,27 +112,17 @@ class Display(ABC):
         """The title, panels and size of a new figure."""
 
     def _find_axes(self, ax: Axes | Sequence[Axes] | None, layout: Layout) -> tuple[Axes, ...]:
-        """The axes of the panels: new ones, parts of a given one, or those given."""
+        """The axes of the panels: new ones, or those given."""
         shape = layout.rows, layout.columns
         n_panels = math.prod(shape) - layout.n_missing
         if ax is None:
             figure = new_figure(layout.width, layout.height, layout.title)
             grid = figure.add_gridspec(*shape)
             return tuple(figure.add_subplot(grid[k]) for k in range(n_panels))
-        if isinstance(ax, Axes) and n_panels > 1:
-            spec = ax.get_subplotspec()
-            if spec is None or ax.figure is None:
-                raise ValueError(
-                    "The given axes cannot be divided into panels, since they are not in a grid: "
-                    f"make them by figure.subplots(), or give {n_panels} axes."
-                )
-            ax.set_visible(False)
-            parts = spec.subgridspec(*shape)
-            return tuple(ax.figure.add_subplot(parts[k]) for k in range(n_panels))
         given = tuple(np.ravel(np.asarray(ax, dtype=object)))
         if len(given) != n_panels:
             raise ValueError(
                 f"{type(self).__name__} has {n_panels} panels, but {len(given)} axes were given: "
-                "give one for each, or a single one to be divided."
+                "give one for each."
             )
         return given

@@ -171,15 +171,15 @@ class DualityDisplay(Display):
                 "value, dual value."
             )
         _, primal, dual = table.T
-        problems = {
-            "leave out what is not finite": ~np.all(np.isfinite(table), axis=1),
-            "its dual value is above the primal one. Give iteration, primal value, dual value in "
-            "this order": dual > primal + RISE * np.maximum(1.0, np.abs(primal)),
-        }
-        for problem, is_bad in problems.items():
-            if np.any(is_bad):
-                k = int(np.argmax(is_bad))
-                raise ValueError(f"Record {k} is {records[k]}: {problem}.")
+        if not np.all(np.isfinite(table)):
+            raise ValueError("Some records are not finite: leave them out.")
+        above = dual > primal + RISE * np.maximum(1.0, np.abs(primal))
+        if np.any(above):
+            k = int(np.argmax(above))
+            raise ValueError(
+                f"Record {k} is {records[k]}: its dual value is above the primal one. Give "
+                "iteration, primal value, dual value in this order."
+            )
         return cls(*table.T)
 
     @property

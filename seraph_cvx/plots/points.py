@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray, check_number, check_points, is_known
 from ..numerics.psd_cone import check_metric, factor, symmetric_root, symmetrize
 from .display import Display, Layout
-from .history import HistoryDisplay
 from .style import (
     GRAY,
     MARKERS,
     PALETTE,
     SLIDE_WIDTH,
     UNLABELED,
-    add_legend,
-    draw_line,
-    enlarge_text,
-    fonts_for,
     legible,
-    new_figure,
-    save,
-    use_integers,
     white_border,
-    write,
 )
 
-LARGEST_RADIUS = 100.0
-"""A radius of the ball is cut at this many diameters of the data: as good as infinity."""
 MARGIN = 0.25
 """This many diameters beyond the points are shown, if the ball reaches that far."""
 
@@ -45,8 +31,6 @@ PRINCIPAL = ("first principal component", "second principal component")
 LEARNED = ("first learned coordinate", "second learned coordinate")
 FLAT = 1e-3
 """A second coordinate whose spread is below this share of the first's would be drawn as a line."""
-FEW = 150
-"""More labeled points than this are drawn smaller."""
 
 
 def scatter_by_class(
@@ -67,7 +51,7 @@ def scatter_by_class(
     def scatter(chosen: NDArray[np.bool_], **look: Any) -> None:
         ax.scatter(places[chosen, 0], places[chosen, 1], **look)
 
-    large = {"s": 95 if np.sum(used) <= FEW else 30, "edgecolors": "black", "linewidths": 0.8}
+    large = {"s": 95 if np.sum(used) <= 150 else 30, "edgecolors": "black", "linewidths": 0.8}
     if not np.all(known):
         scatter(~known, label=UNLABELED, s=20, c=GRAY, alpha=0.7, linewidths=0)
     for k, label in enumerate(sorted(set(y[known].tolist()))):
@@ -83,22 +67,8 @@ def scatter_by_class(
 
 
 def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
-    """The name of a class in a legend or at a tick, in at most `width` characters.
-
-    A name whose letters no installed font has is a number, "class 1" of `class_names`.
-    """
-    if class_names is None:
-        return legible(str(label), width)
-    name = class_names[label]
-    return legible(name if fonts_for(name) else f"class {label + 1}", width)
-
-
-def key_to_classes(class_names: Sequence[str]) -> str:
-    """Which classes have a number for a name in pictures, in words; empty if none has."""
-    numbered = [
-        f"class {k + 1} is {name}" for k, name in enumerate(class_names) if not fonts_for(name)
-    ]
-    return f"No font has all letters: in pictures, {', '.join(numbered)}." if numbered else ""
+    """The name of a class in a legend or at a tick, in at most `width` characters."""
+    return legible(str(label if class_names is None else class_names[label]), width)
 
 
 def principal_directions(points: FloatArray) -> FloatArray:
@@ -143,32 +113,23 @@ def draw_points(
 
 
 def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: float) -> None:
-    """Draw the edge {v: v'Bv = eta} around the mean of the points, unless it is out of view."""
+    """Draw the edge {v: v'Bv = eta} around the mean of the points, as far as it is near them."""
     k = 1 if is_strip(points) else 2  # on a strip the edge is as good as two vertical lines
     places, B = np.zeros((len(points), 2)), np.zeros((2, 2))
     places[:, :k], B[:k, :k] = points[:, :k], symmetrize(section)[:k, :k]
-    center, low, high = places.mean(axis=0), places.min(axis=0), places.max(axis=0)
-    diameter = float(np.linalg.norm(high - low))
-    largest_radius = LARGEST_RADIUS * max(diameter, np.sqrt(threshold), 1.0)
+    low, high = places.min(axis=0), places.max(axis=0)
+    diameter = float(np.linalg.norm(high - low)) or 1.0
     eigenvalues, vectors = np.linalg.eigh(B)
-    radii = np.sqrt(threshold / np.maximum(eigenvalues, threshold / largest_radius**2))
+    far = 100.0 * max(diameter, np.sqrt(threshold))  # as good as infinity
+    radii = np.sqrt(threshold / np.maximum(eigenvalues, threshold / far**2))
     angles = np.linspace(0.0, 2.0 * np.pi, 361)
-    edge = center + (np.column_stack([np.cos(angles), np.sin(angles)]) * radii) @ vectors.T
-    margin = MARGIN * diameter or largest_radius
-
-    def squared_length(v: FloatArray) -> FloatArray:
-        return np.asarray(np.einsum("ki,ij,kj->k", v, B, v))
-
-    corners = np.where(np.indices((2, 2)).reshape(2, 4).T, high + margin, low - margin)
-    is_seen = np.any(squared_length(corners - center) >= threshold)
-    if np.all(squared_length(places - center) < threshold) and (k == 1 or not is_seen):
-        note, where = "all points lie within v'Av = η", "axes fraction"
-        write(ax, note, (0.5, 0.98), (0, 0), xycoords=where, ha="center", va="top")
-    if is_seen:
-        ax.update_datalim(np.clip(edge, low - margin, high + margin))
-        line = Line2D(*edge.T, color="black", linewidth=2, zorder=4, label="v'Av = η")
-        line.set_path_effects(white_border(4.5))
-        ax.add_artist(line)  # unlike ax.plot, it leaves the limits alone
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    edge = places.mean(axis=0) + (circle * radii) @ vectors.T
+    margin = MARGIN * diameter
+    ax.update_datalim(np.clip(edge, low - margin, high + margin))
+    line = Line2D(*edge.T, color="black", linewidth=2, zorder=4, label="v'Av = η")
+    line.set_path_effects(white_border(4.5))
+    ax.add_artist(line)  # unlike ax.plot, it leaves the limits alone
 
 
 @dataclass(eq=False)
@@ -354,86 +315,3 @@ def refuse_kernel(model: Any, consequence: str) -> None:
             f"{type(model).__name__} has a metric on the feature space of its kernel, "
             f"{consequence}."
         )
-
-
-def plot_fit(
-    X: ArrayLike,
-    y: ArrayLike,
-    components: ArrayLike,
-    history: Sequence[Iteration] | Sequence[float],
-    path: str | os.PathLike[str] | None = None,
-    title: str = "SERAPH",
-    class_names: Sequence[str] | None = None,
-) -> Figure:
-    """Draw the points before and after the learned metric, and the objectives by iteration.
-
-    Left, the first two principal components of X; middle, the first two coordinates of L x, where
-    Euclidean distances are the learned ones (A = L'L); right, J and the paper's objective (7).
-
-    Parameters
-    ----------
-    X : (n, m) array_like
-        The points.
-    y : (n,) array_like
-        Class labels; -1 or None is unknown. Labeled points are large and colored by class,
-        unlabeled ones small and gray.
-    components : (r, m) array_like
-        L, widest axis first: ``SERAPH.components_``.
-    history : sequence
-        ``SERAPH.history_``: one Iteration each, or the values of (7) for algorithm="direct".
-    path : path, optional
-        Also save the picture to this file; its ending chooses the format.
-    title : str
-        Above the picture.
-    class_names : sequence of str, optional
-        For labels that are positions in this sequence: what the legend calls them.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Three panels, the last with a second scale where one would hide a line; pyplot knows
-        nothing of it.
-
-    Examples
-    --------
-    >>> from seraph_cvx import SERAPH
-    >>> from seraph_cvx.plots import plot_fit
-    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
-    >>> y = [0, 0, 1, 1, -1, -1]
-    >>> model = SERAPH().fit(X, y)
-    >>> figure = plot_fit(X, y, model.components_, model.history_)
-    >>> [axes.get_title() for axes in figure.axes[:3]]
-    ['Before: Euclidean distance', 'After: learned metric', 'What the iterations do']
-    """
-    points = np.asarray(X, dtype=np.float64)
-    figure = new_figure(12, 4.7, title)
-    left, right = figure.subfigures(1, 2, width_ratios=[2.1, 1.0], squeeze=False)[0]
-    learned = points @ np.asarray(components, dtype=np.float64).T
-    coordinates = principal_coordinates(points), learned
-    draw_before_and_after(left.subplots(1, 2), coordinates, np.asarray(y), class_names)
-    _draw_history(right.subplots(), HistoryDisplay.from_result(history))
-    add_legend(left, left.axes[:1])
-    add_legend(right, right.axes)
-    for ax in figure.axes:
-        enlarge_text(ax)
-    return save(figure, path)
-
-
-def _draw_history(ax: Axes, history: HistoryDisplay) -> None:
-    """Draw J and (7) by iteration, on two scales where one would hide the course of a line."""
-    lines = [("objective (7)", "", history.paper_objective, PALETTE[1], "s")]
-    if history.descent_values is not None:
-        lines = [
-            ("J, what EM descends", "", history.descent_values, PALETTE[0], "o"),
-            ("objective (7)", ", which may rise", history.paper_objective, PALETTE[1], "s"),
-        ]
-    values = np.array([line[2] for line in lines])
-    spans = np.ptp(values, axis=1)
-    has_two_scales = spans.max() > 0.0 and spans.min() < 0.02 * np.ptp(values)
-    axes = [ax, ax.twinx()] if has_two_scales else [ax] * len(lines)
-    for own, (name, remark, course, color, marker) in zip(axes, lines, strict=True):
-        draw_line(own, history.numbers, course, color, marker, label=name + remark)
-        own.set_ylabel(name if has_two_scales else "value")
-    use_integers(ax.xaxis)
-    ax.set(xlabel="iteration", title="What the iterations do")
-    ax.grid(axis="y", alpha=0.3)

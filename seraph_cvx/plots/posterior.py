@@ -21,16 +21,10 @@ from .display import Display, Layout
 from .points import class_name, threshold_of
 from .style import enlarge_text, white_border
 
-COLORS = "cividis"
-"""A color map that is perceptually uniform, and made for color-blind readers."""
-N_COLORS = 20
-"""The number of colors, in steps of 0.05: distinguishable, and pictures stay small."""
-MOST_SQUARES = 200
-"""The most points with a square each; of more points, several of a class share their mean."""
+MOST_NAMES = 28
+"""More classes than this have no names beside the matrix: they would overlap."""
 AT_ONCE = 20_000
 """The number of pairs that a model predicts at once."""
-NAME_HEIGHT = 1.0 / 28.0
-"""The least distance between names of classes, as a share of the points."""
 
 
 @dataclass(eq=False)
@@ -39,8 +33,7 @@ class PosteriorDisplay(Display):
 
     p(+1) = 1 / (1 + exp(||x_i - x_j||_A^2 - eta)), eq. (8), for all pairs, sorted by class.
 
-    It is at most 1 / (1 + e^{-eta}), 0.73 for the paper's eta = 1, that of two equal points. Of
-    more than 200 points a square shows the mean over several neighbors of one class.
+    It is at most 1 / (1 + e^{-eta}), 0.73 for the paper's eta = 1, that of two equal points.
 
     Parameters
     ----------
@@ -183,38 +176,22 @@ class PosteriorDisplay(Display):
     def _draw(self, *axes: Axes) -> None:
         (ax,) = axes
         n, sizes = len(self.order), np.array([size for _, size in self.blocks] or [len(self.order)])
-        ends = np.cumsum(sizes)
-        step = -(-n // MOST_SQUARES)  # points of a class that share a square
-        firsts = zip(ends - sizes, ends, strict=True)
-        starts = np.concatenate([np.arange(first, end, step) for first, end in firsts])
-        edges = np.append(starts, n) - 0.5
-        colors = mpl.colormaps[COLORS].resampled(N_COLORS)
-        means = _square_means(self.posterior, starts)
-        ax.pcolormesh(edges, edges, means, cmap=colors, vmin=0.0, vmax=1.0, rasterized=True)
+        edges, ends = np.arange(n + 1) - 0.5, np.cumsum(sizes)
+        colors = mpl.colormaps["cividis"].resampled(20)  # uniform, for color-blind readers too
+        ax.pcolormesh(edges, edges, self.posterior, cmap=colors, vmin=0, vmax=1, rasterized=True)
         ax.set_aspect("equal")
         ax.invert_yaxis()
-        width = 1.3 if len(ends) <= 8 else 0.6
-        border = white_border(2.2 * width)
         for end in ends[:-1] - 0.5:
             for draw in (ax.axhline, ax.axvline):
-                draw(end, color="black", linewidth=width, path_effects=border)
-        if self.blocks:
-            self._name_blocks(ax, ends - 0.5 * (sizes + 1))
+                draw(end, color="black", linewidth=1, path_effects=white_border(2.5))
+        if 0 < len(self.blocks) <= MOST_NAMES:
+            middles, names = ends - 0.5 * (sizes + 1), [name for name, _ in self.blocks]
+            is_crowded = max(map(len, names)) * len(names) > 40
+            ax.set_xticks(middles, names, rotation=90 if is_crowded else 0)
+            ax.set_yticks(middles, names)
+            ax.tick_params(length=0)
         where = "points, sorted by class" if self.blocks else "points, as given"
         ax.set(xlabel=where, ylabel=where)
-
-    def _name_blocks(self, ax: Axes, middles: FloatArray) -> None:
-        """Label the blocks at their middles, as many as there is space for."""
-        n = len(self.order)
-        names: dict[float, str] = {}
-        for middle, (name, _) in zip(middles.tolist(), self.blocks, strict=True):
-            if not names or middle - max(names) >= NAME_HEIGHT * n:
-                names[middle] = name
-        closest = min(np.diff(list(names)), default=n) / n
-        is_upright = max(map(len, names.values())) > 45.0 * closest
-        ax.set_xticks(list(names), list(names.values()), rotation=90 if is_upright else 0)
-        ax.set_yticks(list(names), list(names.values()))
-        ax.tick_params(length=0)
 
     def _layout(self) -> Layout:
         return Layout("Which pairs the metric calls similar", height=6.4)
@@ -242,12 +219,3 @@ def _predict_pairs(model: Any, points: NDArray[Any]) -> FloatArray:
     pairs = np.column_stack(np.triu_indices(len(points), 1))
     parts = gen_batches(len(pairs), AT_ONCE)
     return np.concatenate([model.predict_pair_proba(points[pairs[part]]) for part in parts])
-
-
-def _square_means(posterior: FloatArray, starts: IntArray) -> FloatArray:
-    """The mean over the pairs of each square; NaN if there are none."""
-    totals, counts = (
-        np.add.reduceat(np.add.reduceat(values, starts, axis=0), starts, axis=1)
-        for values in (np.nan_to_num(posterior), np.isfinite(posterior).astype(np.float64))
-    )
-    return np.where(counts > 0.0, totals / np.maximum(counts, 1.0), np.nan)

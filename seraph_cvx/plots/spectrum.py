@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ..fit.path import SeraphPath
 from ..numerics.checks import FloatArray, check_count
 from ..numerics.psd_cone import check_metric, numerical_rank
 from .display import Display, Layout
+from .history import SMALLEST_GAP
 from .points import refuse_kernel
 from .style import (
     GRAY,
@@ -28,17 +27,12 @@ from .style import (
     line_look,
     use_decades,
     use_integers,
-    write,
 )
 
 HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markerfacecolor": "white"}
 """The look of eigenvalues that count as zero."""
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on a path are not drawn."""
-SMALLEST_GAP = 1e-12
-"""Smaller gaps are drawn at this value: they are rounding."""
-BAR_HEIGHT = 0.28
-"""The height of a bar and the gap below it, in inches."""
 
 
 @dataclass(eq=False)
@@ -129,11 +123,6 @@ class SpectrumDisplay(Display):
             use_decades(ax, [bottom, *counting])
         else:
             ax.set_ylim(-0.1, 1.0)
-        if len(items) == 1:  # a line after the last eigenvalue that counts
-            ax.axvline(rank + 0.5, color=GRAY, linestyle=":", linewidth=2)
-            offset, side = (-8, "right") if 2 * rank >= len(values) else (8, "left")
-            where, place = ("data", "axes fraction"), (rank + 0.5, 0.97)
-            write(ax, f"rank {rank}", place, (offset, 0), xycoords=where, ha=side, va="top")
         most = max(len(values) for _, values, _ in items)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue of A", xlim=(0.3, most + 0.7))
         use_integers(ax.xaxis, 10)
@@ -224,7 +213,7 @@ class PathDisplay(Display):
             ax.set_xlim(high, low)
 
     def _draw_spectrum(self, ax: Axes) -> None:
-        """Draw a line for each eigenvalue, and where all are 0, which a log scale does not have."""
+        """Draw a line for each eigenvalue that is not negligible; a log scale has no zero."""
         weights, least = self.trace_weights, SEEN * float(self.eigenvalues.max())
         seen = self.eigenvalues > max(least, np.finfo(np.float64).tiny)
         shown = np.where(seen, self.eigenvalues, np.nan)
@@ -232,46 +221,9 @@ class PathDisplay(Display):
             ax.plot(weights, course, color=LINE_COLORS[k % len(LINE_COLORS)], marker="o", ms=4)
         ax.set(title="Eigenvalues of the metric", ylabel="eigenvalue of A")
         use_decades(ax, shown if np.any(seen) else [1.0])
-        zeros, foot = weights[np.array(self.ranks) == 0], ax.get_xaxis_transform()
-        if len(zeros):
-            height = 0.0 * zeros
-            ax.plot(zeros, height, color=GRAY, transform=foot, clip_on=False, zorder=3, **HOLLOW)
-            write(ax, "A = 0", (zeros.min(), 0.0), (7, 6), xycoords=foot)
 
     def _layout(self) -> Layout:
         return Layout("Regularization path", 1, 3, SLIDE_WIDTH, 4.0)
-
-
-def plot_path(
-    path: SeraphPath, file: str | os.PathLike[str] | None = None, title: str = ""
-) -> Figure:
-    """Draw the eigenvalues of A(lambda), its rank, and its certified gap, against lambda.
-
-    Or against the weight of another penalty, where the path varies that.
-
-    Parameters
-    ----------
-    path : SeraphPath
-        Of :func:`seraph_cvx.seraph_path`.
-    file : path, optional
-        Also save the picture to this file; its ending chooses the format.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Three panels; the weight falls from left to right, as the path was walked.
-
-    Examples
-    --------
-    >>> from seraph_cvx import PairSet, seraph_path
-    >>> from seraph_cvx.plots import plot_path
-    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
-    >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=5)
-    >>> [ax.get_title() for ax in plot_path(path).axes]
-    ['Eigenvalues of the metric', 'Its rank', 'Certified gap']
-    """
-    return PathDisplay.from_result(path).draw(file, title or None)
 
 
 @dataclass(eq=False)
@@ -382,44 +334,4 @@ class FeatureWeightsDisplay(Display):
 
     def _layout(self) -> Layout:
         title = "Feature weights" if self.is_diagonal else "Diagonal of the metric"
-        return Layout(title, 1, 1, 8.4, max(3.4, 1.5 + BAR_HEIGHT * len(self.weights)))
-
-
-def plot_feature_weights(
-    model: Any,
-    feature_names: Sequence[str] | None = None,
-    most: int = 20,
-    file: str | os.PathLike[str] | None = None,
-    title: str = "",
-) -> Figure:
-    """Draw the weight of each feature in a fitted model's metric, largest first.
-
-    Parameters
-    ----------
-    model : SERAPH or another fitted metric learner
-        Best with ``penalties=[Diagonal()]``, whose metric has nothing but these weights.
-    feature_names : sequence of str, optional
-        By default the model's `feature_names_in_`, the columns of the frame it was fitted to.
-    most : int
-        Show at most this many features.
-    file : path, optional
-        Also save the picture to this file; its ending chooses the format.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> from seraph_cvx import SERAPH
-    >>> from seraph_cvx.penalties import Diagonal
-    >>> from seraph_cvx.plots import plot_feature_weights
-    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
-    >>> model = SERAPH(penalties=[Diagonal()]).fit(X, [0, 0, 1, 1])
-    >>> figure = plot_feature_weights(model, ["width", "length"])
-    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    ['width', 'length']
-    """
-    display = FeatureWeightsDisplay.from_estimator(model, feature_names, most)
-    return display.draw(file, title or None)
+        return Layout(title, 1, 1, 8.4, max(3.4, 1.5 + 0.28 * len(self.weights)))

@@ -22,7 +22,6 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
-from PIL import Image
 
 PALETTE = (
     "#0072B2",
@@ -50,10 +49,6 @@ UNLABELED = "unlabeled"
 SHOWN_MARKERS = 30
 """A line of more points than this is drawn without markers."""
 
-PNG_DPI = 96
-"""The dots per inch of a PNG file, those of a page: a slide's width is 1024 of them."""
-PNG_COLORS = 64
-"""The colors of a PNG file: enough for the families, grays and edges of letters."""
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """The metadata that keep the date out of a file, by its ending."""
 
@@ -75,10 +70,8 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     return figure
 
 
-def picture_bytes(
-    figure: Figure, ending: str, dpi: float = PNG_DPI, svg_fonts: str = "path"
-) -> bytes:
-    """Write a figure as PNG of few colors, a third of the usual size, or as SVG or PDF.
+def picture_bytes(figure: Figure, ending: str, dpi: float = 96, svg_fonts: str = "path") -> bytes:
+    """Write a figure as PNG with the dots per inch of a page, or as SVG or PDF.
 
     The same figure gives the same bytes: there is no date in them. With `svg_fonts` "none" the
     letters of an SVG file are text in the reader's fonts, not outlines, which take half of it, and
@@ -89,14 +82,10 @@ def picture_bytes(
     resolution = dpi if ending == "png" else "figure"
     with rc_context({"svg.fonttype": svg_fonts, "svg.hashsalt": "seraph-cvx"}):
         figure.savefig(content, format=ending, dpi=resolution, metadata=UNDATED.get(ending))
-    if ending != "png":
-        whole = content.getvalue()
-        return re.sub(rb"(\.\d\d)\d+", rb"\1", whole) if svg_fonts == "none" else whole
-    small = io.BytesIO()
-    method = Image.Quantize.FASTOCTREE  # the others move rare colors, which are the families'
-    picture = Image.open(content).convert("RGB")
-    picture.quantize(PNG_COLORS, method, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return small.getvalue()
+    whole = content.getvalue()
+    if ending == "svg" and svg_fonts == "none":
+        return re.sub(rb"(\.\d\d)\d+", rb"\1", whole)
+    return whole
 
 
 def fonts_for(text: str) -> list[str]:
@@ -141,9 +130,9 @@ def legible(text: str, width: int) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def enlarge_text(ax: Axes, title_size: float = TITLE_SIZE) -> None:
+def enlarge_text(ax: Axes) -> None:
     """Make title, labels and ticks large enough for a slide."""
-    ax.title.set_fontsize(title_size)
+    ax.title.set_fontsize(TITLE_SIZE)
     for axis in (ax.xaxis, ax.yaxis):
         axis.label.set_fontsize(LABEL_SIZE)
         axis.set_tick_params(which="both", labelsize=TEXT_SIZE)
@@ -182,26 +171,17 @@ def white_border(width: float) -> list[Any]:
     return [withStroke(linewidth=width, foreground="white")]
 
 
-def write(ax: Axes, text: str, place: Any, offset: tuple[float, float], **look: Any) -> None:
-    """Write a text beside a place, `offset` points away."""
-    look.setdefault("size", TEXT_SIZE)
-    ax.annotate(text, place, offset, textcoords="offset points", **look)
-
-
 def add_legend(
     target: Figure | SubFigure | Axes, axes: Iterable[Axes], most: int = LEGEND_ENTRIES
 ) -> None:
     """Add a legend of the first `most` labels in the axes, below a figure or inside of axes.
 
-    A label that several artists have is shown once, "unlabeled" last, in an order that reads from
-    left to right; where there is none, there is no legend.
+    A label that several artists have is shown once; where there is none, there is no legend.
     """
     named: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    if UNLABELED in named:
-        named[UNLABELED] = named.pop(UNLABELED)
     texts = list(named)[:most]
     if not texts:
         return
@@ -213,7 +193,4 @@ def add_legend(
     handles = list(named.values())[:most]
     if len(named) > most:
         texts[-1] += f"   (+ {len(named) - most} more)"
-    columns = look.get("ncols", 1)  # which matplotlib fills from above
-    order = [k for column in range(columns) for k in range(column, len(texts), columns)]
-    shown = [handles[k] for k in order], [texts[k] for k in order]
-    use_fonts(target.legend(*shown, fontsize=TEXT_SIZE, **look))
+    use_fonts(target.legend(handles, texts, fontsize=TEXT_SIZE, **look))

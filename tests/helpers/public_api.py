@@ -20,7 +20,6 @@ MODULES = {
     "seraph_cvx.m_step.explain": "Why an M-step is convex",
     "seraph_cvx.race.race": "Races in detail",
     "seraph_cvx.race.solvers": "The solvers of a race",
-    "seraph_cvx.plots.race.race": "Pictures of a race (extra `plot`)",
 }
 """The public modules; an object belongs to the first one that has it."""
 

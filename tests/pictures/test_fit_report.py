@@ -16,9 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, load_model
 from seraph_cvx.penalties import Diagonal
-from seraph_cvx.plots import fit_report, report, style
-from seraph_cvx.plots.points import class_name
-from seraph_cvx.plots.report import MOST_MARKS, python_of
+from seraph_cvx.plots import fit_page, fit_report
+from seraph_cvx.plots.fit_page import MOST_MARKS, python_of
 
 pandas = pytest.importorskip("pandas")
 
@@ -147,58 +146,14 @@ def test_the_code_on_the_commands_page_reads_the_table_as_the_command_does(tmp_p
     assert "must end in .html" in words(refused.output)
 
 
-def test_the_code_on_the_page_has_the_columns_of_the_command_in_its_order(tmp_path, monkeypatch):
-    """Text before numbers, codes that are text, thousands, numbers for missing ones, no name."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    table = pandas.DataFrame(
-        {"color": np.array(["red", "blue", "green"])[rng.integers(3, size=24)]}
-    )
-    table["a"] = rng.normal(size=24) + np.arange(24) % 2
-    table["size"] = np.array(["01", "1"])[rng.integers(2, size=24)]
-    table["price"] = [f"{8000 + 37 * k:,}" for k in range(24)]
-    table.loc[[3, 9], "a"] = 9999
-    table["kind"] = ["x", "y"] * 12
-    table.to_csv("t.csv", sep=";")
-    options = "--drop '' --one-hot size --one-hot color --missing 9999 --impute median"
-    done = run(f"fit t.csv --label kind --out m.npz --html r.html --thousands , {options}")
-    assert (done.exit_code, done.stderr) == (0, ""), done.output
-    code, _ = (part.text for part in ElementTree.parse("r.html").getroot().iter("code"))
-    scope = {}
-    exec("\n".join(code.splitlines()[:-1]), scope)
-    again, kept = scope["model"], load_model("m.npz")
-    names = ["color=blue", "color=green", "color=red", "a", "size=1", "price"]
-    assert again.feature_names_in_.tolist() == kept.feature_names_in_.tolist() == names
-    np.testing.assert_allclose(again[-1].metric_, kept[-1].metric_, rtol=1e-9)
-
-
-def test_class_names_in_other_scripts_are_drawn_by_a_font_that_has_them_or_numbered(
-    tmp_path, monkeypatch
-):
+def test_class_names_in_other_scripts_are_drawn_without_a_warning(tmp_path, monkeypatch):
     """A letter that no font had would be a box, and a warning of matplotlib."""
     monkeypatch.chdir(tmp_path)
     numbers = np.random.default_rng(0).normal(size=(24, 2)) + [[0.0, 0.0], [2.0, 0.0]] * 12
-    for names, key in (
-        (["chien", "Katze"], ""),
-        (["𝒜", "ℬ"], ""),
-        (["犬", "cat"], "class 2 is 犬"),
-    ):
-        if "犬" in names:  # as on a machine without such fonts
-            monkeypatch.setattr(style, "_font_with", lambda letters: None)
-        table = pandas.DataFrame(numbers, columns=["a", "b"]).assign(kind=names * 12)
-        table.to_csv("t.csv", index=False)
-        done = run("fit t.csv --label kind --force --out m.npz --picture p.svg --html r.html")
-        assert (done.exit_code, done.stderr) == (0, "")
-        assert key in words(done.stdout)
-        assert ("in pictures" in words(done.stdout)) == bool(key)
-        page = words("".join(ElementTree.parse("r.html").getroot().itertext()))
-        assert (f"in pictures, {key}." in page) == bool(key)
-    assert style.fonts_for("𝒜") == []
-    assert class_name(1, ["cat", "犬"], 20) == "class 2"
-    assert class_name("犬", None, 20) == r"\u72ac"
-    monkeypatch.undo()
-    assert len(style.fonts_for("𝒜")) == 2  # a font that matplotlib brings has it
-    assert len(style.fonts_for("dog, café")) == 1
+    table = pandas.DataFrame(numbers, columns=["a", "b"]).assign(kind=["犬", "𝒜"] * 12)
+    table.to_csv("t.csv", index=False)
+    done = run("fit t.csv --label kind --out m.npz --picture p.svg --html r.html")
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_the_code_imports_what_it_names():
@@ -238,7 +193,7 @@ def test_other_fits_are_described_as_they_are(monkeypatch):
 
     direct = SERAPH(algorithm="direct").fit(Z, y)
     assert "not convex" in said(direct, y)
-    monkeypatch.setattr(report, "picture_bytes", lambda *_: b"")  # drawn, but not written
+    monkeypatch.setattr(fit_page, "picture_bytes", lambda *_: b"")  # drawn, but not written
     codes = [["setosa", "<b>bold</b>", "a & b", None].index(label) for label in y]
     numbered = said(direct, np.where(np.array(codes) == 3, -1, codes), class_names=["x", "y", "z"])
     assert "x (5), y (5), z (5)" in numbered

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from faulty_solvers import Raising
 from instances import random_pairs
-from pictures import assert_legible
+from pictures import assert_drawn
 
 from seraph_cvx import (
     MStepObjective,
@@ -234,7 +234,7 @@ def test_the_table_the_card_and_the_picture_name_what_is_varied(iris):
     assert "nan" not in path._repr_html_()
     display = PathDisplay.from_result(path).plot()
     assert {ax.get_xlabel() for ax in display.axes_} == {"weight of Sparse"}
-    assert_legible(display.figure_, at_least=10)
+    assert_drawn(display.figure_, at_least=10)
 
 
 RIDGE = {"penalties": [Ridge()], "varied": 0}

@@ -137,11 +137,13 @@ def test_the_version_is_the_same_everywhere(repository):
 
 
 def test_both_files_are_whole(built, repository):
-    """The wheel has the package; the source distribution also what its tests read."""
+    """The wheel has the package and a notebook; the source distribution what its tests read too."""
     package = files_below(repository, "seraph_cvx")
     with zipfile.ZipFile(built.wheel) as archive:
         inside = set(archive.namelist())
-    assert {name for name in inside if "dist-info" not in name} == package
+    assert {name for name in inside if "dist-info" not in name} == package | {
+        "seraph_cvx/explorer.py"
+    }
     assert "seraph_cvx/py.typed" in package
     assert any(name.endswith("licenses/LICENSE") for name in inside)
     unpacked = files_below(built.unpacked, ".")

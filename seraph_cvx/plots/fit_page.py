@@ -111,28 +111,14 @@ def fit_report(
     title = f"A metric learned from {visible(name)}"
     remarks = [*notes, *describe_features(fit.points, fit.feature_names)]
     has_constraints = similar is not None or dissimilar is not None
-    body = fill_template(
-        "plots/report.html",
+    body = _body(
+        fit,
         title=title,
-        fit=fit,
-        model=fit.model,
         remarks=[visible(remark) for remark in dict.fromkeys(remarks)],
-        class_sizes=np.bincount(fit.codes[fit.codes >= 0]).tolist(),
-        most_classes=MOST_CLASSES,
-        formulas=FORMULAS,
-        pictures=_pictures(fit),
-        judged=getattr(fit.model, "leave_one_out_", None),
-        error_interval=_error_interval,
-        gap_in_words=gap_in_words,
-        badge=_badge(fit.model),
-        rank=numerical_rank,
-        features=_feature_rows(fit),
-        most_features=MOST_FEATURES,
-        values=[getattr(step, "descent_value", step) for step in fit.model.history_],
         python=python_of(model, loading, has_constraints),
         command=command,
     )
-    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+    style = Path(__file__).with_name("fit_page.css").read_text(encoding="utf-8")
     page = write_page(title, body, style, f"{POLICY}; img-src data:")
     if file is not None:
         write_whole(Path(file), page.encode())
@@ -194,6 +180,28 @@ def _collect(
         codes,
         [visible(str(name)) for name in names],
         None if features is None else [visible(str(name)) for name in features],
+    )
+
+
+def _body(fit: FittedMetric, **said: Any) -> str:
+    """Fill the template of the page."""
+    return fill_template(
+        "plots/fit_page.html",
+        fit=fit,
+        model=fit.model,
+        class_sizes=np.bincount(fit.codes[fit.codes >= 0]).tolist(),
+        most_classes=MOST_CLASSES,
+        formulas=FORMULAS,
+        pictures=_pictures(fit),
+        judged=getattr(fit.model, "leave_one_out_", None),
+        error_interval=_error_interval,
+        gap_in_words=gap_in_words,
+        badge=_badge(fit.model),
+        rank=numerical_rank,
+        features=_feature_rows(fit),
+        most_features=MOST_FEATURES,
+        values=[getattr(step, "descent_value", step) for step in fit.model.history_],
+        **said,
     )
 
 
