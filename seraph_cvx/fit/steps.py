@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from ..certificate.certify import certify_factor
+from ..certificate import certify_factor
 from ..engine.distances import Factor, as_factor
 from ..engine.limit import OutOfTime
 from ..m_step.solve import MStepSolver

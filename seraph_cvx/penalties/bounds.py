@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,8 +13,8 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma, product_above
 from ..numerics.verified_psd import is_proven_positive_definite
-from .formula import inner_above, square_above
-from .penalty import Constraint, DualTerms, Multiplier, check_matrix
+from .penalty import Constraint, DualTerms, Multiplier, check_features, check_matrix
+from .products_above import inner_above, square_above
 
 MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """Shares by which a matrix is moved into the cone until that is proven, one after the other."""
@@ -113,17 +113,6 @@ class TraceBound(_Bound):
     def _is_proven_inside(self, L: FloatArray) -> bool:
         return square_above(L) <= self.weight
 
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclose Z = nu * I and nu * bound."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix
-
-        return ball_matrix(found.matrix), arb(found.matrix[0, 0]) * arb(self.weight)
-
-    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
-        from ..numerics.ball_arithmetic import arb
-
-        return bool((L.transpose() * L).trace() <= arb(self.weight))
-
 
 class UpperBound(_Bound):
     """A bound on every distance: A <= bound, that is, bound - A is PSD.
@@ -146,11 +135,15 @@ class UpperBound(_Bound):
     """
 
     formula = "A <= B"
-    _own_matrices = ("bound",)
 
     def __init__(self, bound: ArrayLike) -> None:
         self.bound = check_matrix(bound, "bound", positive_definite=True)
         self.upper_bound = self.bound
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block itself, checked to have a row for each feature."""
+        check_features(self, "bound", points)
+        return self
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraint in CVXPY."""
@@ -199,18 +192,6 @@ class UpperBound(_Bound):
             size @ size.T + np.abs(self.bound), axis=1
         )
         return is_proven_positive_definite(self.bound - L @ L.T, error + LEAST_NORMAL)
-
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclose Z and <Z, bound>."""
-        from ..numerics.ball_arithmetic import ball_matrix
-
-        Z = ball_matrix(found.matrix)
-        return Z, (Z * ball_matrix(self.bound)).trace()
-
-    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
-        from ..numerics.ball_arithmetic import ball_matrix, is_proven_psd
-
-        return is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
 
     def _gauge(self, L: FloatArray) -> float:
         return self._largest_share(L @ L.T)

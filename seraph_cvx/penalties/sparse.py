@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import project, symmetrize
+from ..numerics.psd_cone import project, symmetrize, to_unit_size
 from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
-from .formula import gram_above
 from .penalty import Constraint, DualTerms, Multiplier, Penalty, conjugate_by_multiplier
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
@@ -23,7 +22,6 @@ MOST_PROJECTIONS, SETTLED = 300, 1e-12
 class _OffDiagonal(Penalty):
     """A penalty on entries off the diagonal: its conjugate is zero where |Z_ij| <= `_limit`."""
 
-    grows_off_diagonal = True
     _limit = math.inf
 
     def conjugate(self, Z: FloatArray) -> float:
@@ -49,12 +47,6 @@ class _OffDiagonal(Penalty):
         cut = np.clip((Z + Z.T) / 2.0, -self._limit, self._limit)
         return Multiplier(_off_diagonal(cut), 0.0)
 
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclosures of Z and of its conjugate, which is zero."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix
-
-        return ball_matrix(found.matrix), arb(0)
-
 
 class Sparse(_OffDiagonal):
     """A penalty on the size of the entries off the diagonal: weight * sum over i != j of |A_ij|.
@@ -75,7 +67,7 @@ class Sparse(_OffDiagonal):
     """
 
     formula = "w sum_ij |A_ij|"
-    makes_zeros = True
+    is_sparse = True
 
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = check_number(weight, "weight", 0.0, strict=True)
@@ -141,19 +133,11 @@ class Sparse(_OffDiagonal):
 
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on the penalty at LL'."""
-        gram, error, exponent = gram_above(L)
-        sizes = np.abs(gram) + error
-        np.fill_diagonal(sizes, 0.0)
+        L, exponent = to_unit_size(L)
+        error = gamma(L.shape[1] + FEW_ROUNDINGS) * (np.abs(L) @ np.abs(L).T)
+        sizes = _off_diagonal(np.abs(L @ L.T) + error)
         slack = 1.0 + gamma(sizes.size + FEW_ROUNDINGS)
-        return product_above(self.weight, float(np.sum(sizes)), slack, exponent=exponent)
-
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Enclose the penalty at LL'."""
-        from ..numerics.ball_arithmetic import arb
-
-        A = (L * L.transpose()).table()
-        entries = (abs(x) for i, row in enumerate(A) for j, x in enumerate(row) if i != j)
-        return arb(self.weight) * sum(entries, arb(0))
+        return product_above(self.weight, float(np.sum(sizes)), slack, exponent=2 * exponent)
 
 
 class Diagonal(_OffDiagonal, Constraint):

@@ -186,7 +186,7 @@ def solve_penalized(
         inner_tol = max(FASTER * inner_tol, 1e-3 * tol)
     status, metric = newton_status(best), None
     for envelope in envelopes.values():
-        if envelope.block.makes_zeros and best.relative_gap <= tol:
+        if envelope.block.is_sparse and best.relative_gap <= tol:
             metric = envelope.with_zeros(best.metric)
             exact = certify_penalized(objective, scaled_factor(metric), tol, guesses)
             exact = exact.with_bound_of(best)

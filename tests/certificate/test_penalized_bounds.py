@@ -17,7 +17,7 @@ from flint import ctx
 from high_precision import BITS, exact, is_positive_definite, solve_quietly
 from instances import random_objective, random_psd
 from penalized import BLOCKS, random_feasible, random_penalized
-from stress_judge import Judge
+from judge import Judge
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate import Certificate, penalized

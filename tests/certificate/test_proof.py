@@ -17,7 +17,7 @@ from high_precision import (  # noqa: E402
     with_points,
 )
 from instances import random_objective, random_psd  # noqa: E402
-from stress_judge import check_proof  # noqa: E402
+from judge import check_proof  # noqa: E402
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.certificate.proof import Proof, prove  # noqa: E402

@@ -569,7 +569,7 @@ PLANTED = {
         lambda right: lambda self, s: right(self, s)._replace(slope=-1.0 - right(self, s).slope),
         test_the_papers_steps_end_certified,
     ),
-    "certificate.certificate: is_proven_positive_definite": (
+    "certificate.dual_points: is_proven_positive_definite": (
         lambda _: lambda matrix, error: True,
         test_any_certificate_bounds_f_from_below,
     ),

@@ -48,14 +48,10 @@ BLOCKS = [
 ]
 
 FEW = 2
-"""Matrices of each kind: each one costs conic problems."""
+"""Matrices of each kind."""
 
 
-@pytest.mark.parametrize(
-    "block",
-    [pytest.param(block, marks=[pytest.mark.slow] * isinstance(block, LogDet)) for block in BLOCKS],
-    ids=repr,
-)
+@pytest.mark.parametrize("block", BLOCKS, ids=repr)
 def test_every_block_of_ours_passes(block):
     report = check_penalty(block, n_matrices=FEW)
     assert report.holds, report
@@ -68,12 +64,12 @@ def planted(kind, **methods):
 
 
 def claims_that_failed(report):
-    return {check.claim.partition(":")[0] for check in report.failures}
+    return {claim.partition(":")[0] for claim in report.failures}
 
 
 MISTAKES = [
-    ("convex", planted(Ridge, value=lambda self, A: -Ridge.value(self, A))),
-    ("convex", planted(Ridge, value=lambda self, A: np.sqrt(np.linalg.norm(A)))),
+    ("subgradient", planted(Ridge, value=lambda self, A: -Ridge.value(self, A))),
+    ("subgradient", planted(Ridge, value=lambda self, A: np.sqrt(np.linalg.norm(A)))),
     ("subgradient", planted(Ridge, subgradient=lambda self, A: 0.5 * self.weight * A)),
     ("conjugate", planted(Ridge, conjugate=lambda self, Z: 0.5 * Ridge.conjugate(self, Z))),
     ("conjugate", planted(Ridge, multiplier=lambda self, Z: Multiplier(Z, 0.0))),
@@ -86,7 +82,6 @@ MISTAKES = [
         planted(Ridge, expression=lambda self, A, w: w * w * Ridge.expression(self, A, 1.0) / w),
     ),
     ("prox", planted(Ridge, prox=lambda self, Y, step: Ridge.prox(self, Y, 2.0 * step))),
-    ("value_above", planted(Ridge, value_above=lambda self, L: 0.9 * self.value(L @ L.T))),
     ("value", planted(Ridge, value=lambda self, A: math.nan)),
 ]
 """The check that fails, and the block that is wrong."""
@@ -100,37 +95,19 @@ def test_a_planted_mistake_is_found_at_few_matrices(claim, block):
     assert not report.holds
     assert claim in claims_that_failed(report), report
     assert "does NOT hold" in str(report)
-    details = [check.details for check in report.failures if check.claim.startswith("convex")]
-    assert all("A = [[" in shown and "P(B) =" in shown for shown in details)  # a counterexample
+    shown = [example for claim, example in report.failures.items() if claim.startswith("subg")]
+    assert all("A = [[" in example and "B = [[" in example for example in shown)
 
 
 @pytest.mark.parametrize(
     ("claim", "block"),
     [
-        ("is_smooth", planted(Sparse, is_smooth=True)),
-        ("CVXPY", planted(TraceBound, constraints=lambda self, A, w: [cp.trace(A) <= 1.5 * w])),
-        (
-            "dual_terms",  # off by a factor
-            planted(
-                Ridge,
-                dual_terms=lambda self, m, w: (part := Ridge.dual_terms(self, m, w))._replace(
-                    conjugate=2.0 * part.conjugate
-                ),
-            ),
-        ),
-        (
-            "dual_terms",  # without the bound on Z
-            planted(
-                Sparse,
-                dual_terms=lambda self, m, w: (part := Sparse.dual_terms(self, m, w))._replace(
-                    constraints=part.constraints[1:]
-                ),
-            ),
-        ),
+        ("CVXPY", planted(TraceBound, constraints=lambda self, A, w: [cp.trace(A) <= 0.5 * w])),
+        ("prox", planted(Sparse, prox=lambda self, Y, step: Sparse.prox(self, Y, 0.9 * step))),
     ],
 )
-def test_only_the_check_of_what_is_wrong_fails(claim, block):
-    report = check_penalty(block, matrices=[np.diag([0.2, 0.1, 0.1])], n_matrices=4)
+def test_only_the_claim_that_is_wrong_fails(claim, block):
+    report = check_penalty(block, n_matrices=4)
     assert claims_that_failed(report) == {claim}, report
 
 
@@ -144,10 +121,10 @@ def test_what_cannot_be_checked_is_said_and_does_not_hold():
     report = check_penalty(lonely)
     assert not report.holds
     assert "not checked" in str(report)
-    assert "give some by matrices=[...]" in str(report)
+    assert "give some, matrices=[...]" in str(report)
 
 
-def test_variables_of_the_blocks_own_are_minimized_over():
+def test_a_statement_may_have_variables_of_its_own():
     class Epigraph(Ridge):
         def expression(self, A, weight):
             self.off = cp.Variable(A.shape)
@@ -157,8 +134,7 @@ def test_variables_of_the_blocks_own_are_minimized_over():
             return [self.off == A]
 
     report = check_penalty(Epigraph(0.3), n_matrices=FEW)
-    outcomes = {check.claim: check.outcome for check in report.checks}
-    assert outcomes["CVXPY: the statement has the value of P"] == "passed", report
+    assert report.holds, report
 
 
 def test_the_points_and_the_number_of_features_can_be_given():

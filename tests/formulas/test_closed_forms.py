@@ -16,7 +16,7 @@ from instances import (
 )
 from scipy.optimize import brentq
 from scipy.special import expit
-from stress_judge import exact_value
+from judge import exact_value
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.m_step.solve import OWN_SOLVERS

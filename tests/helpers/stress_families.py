@@ -1,7 +1,7 @@
 """Families of M-steps on extreme data: a table of options for one generator of random instances.
 
 At the ends of the range of doubles, of sampled pairs, of one feature and of two points, whose
-optimum is known, and with penalties and constraints at all scales of the data. A metric of points
+optimum is found exactly, and with penalties and constraints at all scales of the data. A metric of points
 of size x has the size 1/x^2, and so has what a block is given; now and then it is off by many
 decades, or the block's weight is of any size.
 
@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from flint import arb
-from stress_judge import Given, given, known_optimum
+from judge import Given, given
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.penalties import (
@@ -42,10 +41,8 @@ class Instance:
     objective: MStepObjective
     given: Given | None = None  # the M-step as it was given; None: the objective is believed
     clean: MStepObjective | None = None  # its like on clean data: metrics good there are tried here
-    optimum: arb | None = None  # the infimum as a ball, where it is known
     metrics: list = field(default_factory=list)  # to be certified first
     certificates: list = field(default_factory=list)  # given out elsewhere
-    certify: Callable | None = None  # makes a certificate in another way than `certify`
     disturb: Callable | None = None  # writes where nothing should change
     falsehoods: dict = field(default_factory=dict)  # seen while the instance was made
     can_be_solved: bool = True  # whether `solve_m_step` is tried, in thorough inspections
@@ -338,7 +335,7 @@ def draw_settings(rng, pairs, **options):
 def stated(pairs, **settings):
     """The instance of these arguments, to be judged by them and not by what became of them."""
     copied = given(pairs, **settings)
-    return Instance(MStepObjective(pairs, **settings), copied, optimum=known_optimum(copied))
+    return Instance(MStepObjective(pairs, **settings), copied)
 
 
 def draw(rng, *, shapes=SHAPES, changes=(), sentinels=(0.0,), pairs=constraints, **options):
