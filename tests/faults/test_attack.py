@@ -29,7 +29,7 @@ from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.explorer import server
 from seraph_cvx.explorer.state import CONTROLS, MOVES, PARTS
 from seraph_cvx.processes.isolation import resident_bytes
-from seraph_cvx.race.race import read_race
+from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import EMPTY_ROW
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ MODULES = {
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
     "seraph_cvx.certificate": "Certificates in detail",
     "seraph_cvx.m_step.explain": "Why an M-step is convex",
-    "seraph_cvx.race.race": "Races in detail",
+    "seraph_cvx.race.m_step_race": "Races in detail",
     "seraph_cvx.race.solvers": "The solvers of a race",
     "seraph_cvx.plots.race.race": "Pictures of a race (extra `plot`)",
 }

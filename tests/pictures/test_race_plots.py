@@ -26,7 +26,7 @@ from seraph_cvx.plots.race.race import (
     typical_instances,
 )
 from seraph_cvx.plots.style import new_figure, picture_bytes
-from seraph_cvx.race.race import read_race
+from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import Race, label_of, summarize
 from seraph_cvx.race.statistics import solver_of
 

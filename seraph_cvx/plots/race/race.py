@@ -19,7 +19,6 @@ from matplotlib.transforms import Affine2D
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from ...race.instances import split_word
 from ...race.race_table import Race, answers_of, count_claims, label_of, over
 from ...race.statistics import KINDS, OURS, solver_of
 from ...race.suite import InstanceSpec
@@ -400,9 +399,6 @@ def instance_in_words(name: str) -> str:
     parts += [SCALINGS[spec.scaling], spec.setting]
     parts += [f"weight {spec.trace_weight:g}"] if spec.trace_weight not in (0.0, 1.0) else []
     parts += [f"seed {spec.seed}"] if spec.seed else []
-    if spec.penalty:
-        penalty, number = split_word(spec.penalty)
-        parts.append(f"{penalty} {number:g}" if number else penalty)
     return ", ".join(parts)
 
 
