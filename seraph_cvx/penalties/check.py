@@ -187,9 +187,7 @@ def _tangents(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray])
             yield _counterexample(block.value(B), value + _inner(Z, B - A), size, A=A, B=B, Z=Z)
 
 
-def _conjugates(
-    block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]
-) -> Iterator[str]:
+def _conjugates(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
     has_other = False
     for A in inside:
         # at the edge of where the conjugate is finite, rounding may lead beyond it
@@ -210,9 +208,7 @@ def _conjugates(
         yield "no Z but zero was found with a finite conjugate: write `multiplier`"
 
 
-def _statements(
-    block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]
-) -> Iterator[str]:
+def _statements(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
     import cvxpy as cp
 
     for scaled in (block, block.with_weight(2.0 * block.weight)) if inside else ():

@@ -1,4 +1,4 @@
-"""The judge of every certificate: F and its dual, pair by pair, in balls, by no code of the package.
+"""The judge of certificates: F and its dual, pair by pair, in balls, by no code that it judges.
 
 With s_k = v_k'Av_k - eta, c_k the weight of pair k and q_k its label +1 (1, 0 or a soft label),
 

@@ -1,9 +1,9 @@
 """Families of M-steps on extreme data: a table of options for one generator of random instances.
 
 At the ends of the range of doubles, of sampled pairs, of one feature and of two points, whose
-optimum is found exactly, and with penalties and constraints at all scales of the data. A metric of points
-of size x has the size 1/x^2, and so has what a block is given; now and then it is off by many
-decades, or the block's weight is of any size.
+optimum is found exactly, and with penalties and constraints at all scales of the data. A metric of
+points of size x has the size 1/x^2, and so has what a block is given; now and then it is off by
+many decades, or the block's weight is of any size.
 
 In the table, (low, high) is a number between 10^low and 10^high, a list is one of its entries, and
 a function makes the value from the random generator and the pairs.
