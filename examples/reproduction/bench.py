@@ -45,7 +45,6 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "large": [partial(passes.bench_sizes, sizes=(5_000,), m=16)],
     "path": [m_steps.bench_path],
     "certificate": [m_steps.bench_certificate],
-    "proof": [m_steps.bench_proof],
     "passes": [passes.bench_face, passes.bench_shares],
     "fit-passes": [fit_passes.bench_fit_passes],
     "size": [passes.bench_sizes],
@@ -78,7 +77,7 @@ def bench(
         "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
         "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
         "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
-        "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
+        "solves. certificate: what a certificate costs. passes: "
         "what fits are made of, on this machine or a GPU, and how much of their time that is. "
         "fit-passes: how many passes a fit takes, on six kinds of data. "
         "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over all "

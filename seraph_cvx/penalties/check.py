@@ -120,7 +120,11 @@ def check_penalty(
     for claim, comparisons in _CLAIMS.items():
         if claim.startswith("prox") and type(block).prox is Penalty.prox:
             continue
-        found = list(_up_to_the_first(comparisons(block, inside, drawn)))
+        try:
+            found = list(_up_to_the_first(comparisons(block, inside, drawn)))
+        except NotImplementedError as error:  # names the method that the block lacks
+            unchecked[claim] = str(error)
+            continue
         if not found:
             unchecked[claim] = "no matrix with a finite value was found: give some, matrices=[...]"
         elif found[-1]:

@@ -142,7 +142,6 @@ SMALL = {
     m_steps.bench_overhead: (2, {"iterations": 2}),
     m_steps.bench_path: (1, IRIS | {"repeats": 1}),
     m_steps.bench_certificate: (2, IRIS),
-    m_steps.bench_proof: (1, IRIS),
     passes.bench_face: (2, {"sizes": (220,), "m": M, "rho": 2}),
     passes.bench_shares: (1, {"sizes": (400,), "m": M}),
     fit_passes.bench_fit_passes: (6, {"sizes": (200,), "n_seeds": 1}),
@@ -180,7 +179,6 @@ def test_each_measurement_shows_its_rows_and_every_number_is_positive(
 @pytest.mark.parametrize(
     ("measurement", "column"),
     [
-        (m_steps.bench_proof, "proven gap"),
         (m_steps.bench_path, "start"),
         (partial(m_steps.bench_first_m_steps, rivals={}), "ratio"),
     ],

@@ -31,7 +31,6 @@ RESULTS = [
     "seraph_cvx.fit.alternation.Iteration",
     "seraph_cvx.fit.path.SeraphPath",
     "seraph_cvx.fit.path.PathPoint",
-    "seraph_cvx.certificate.proof.Proof",
     "seraph_cvx.certificate.sampling.SamplingReport",
     "seraph_cvx.certificate.conic.certify.ProblemCertificate",
     "seraph_cvx.certificate.conic.point.PointReport",

@@ -400,27 +400,3 @@ def bench_certificate(
                     "certificate / pass": seconds / one_pass,
                 }
             )
-
-
-def bench_proof(
-    report: Report, tasks: Sequence[str] = TASKS, seeds: Sequence[int] = (0, 1)
-) -> MeasuredRows:
-    """Time `certify(rigorous=True)` on first M-steps of the six UCI tasks, solved to 1e-9."""
-    report.start("Proofs of first M-steps (n = 100), against certificates in floating point")
-    for row, pairs in draw_tasks(report, tasks, seeds, "proven gap"):
-        objective = MStepObjective(pairs)
-        metric = solve_m_step(objective, tol=1e-9).metric
-        certificate, quickly = timed(certify, objective, metric)
-        proof, seconds = timed(certify, objective, metric, rigorous=True)
-        yield (
-            row
-            | {
-                "features": pairs.n_features,
-                "certified gap": certificate.relative_gap,
-                "certificate (s)": quickly,
-                "proven gap": proof.relative_gap,
-                "proof (s)": seconds,
-                "proof / certificate": seconds / quickly,
-                "dual point": proof.dual_point,
-            }
-        )
