@@ -106,7 +106,7 @@ def judge_certificates(instance, rng, verdict, thorough):
 def find_metrics(instance, judge, rng, thorough):
     """Factors of metrics that may refute a certificate, and metrics to be certified."""
     search, zero = Search(judge, rng), np.zeros((judge.n_features, 1), dtype=EXTENDED)
-    found = search.grow_factors(rounds=5 if thorough else 3)
+    found = search.grow_factors(rounds=6 if thorough else 4)
     best = found[-1] if found else zero
     if search.blocks:
         starts = [best, 1e-3 * best] if thorough else [best]

@@ -9,7 +9,6 @@ made feasible.
 from __future__ import annotations
 
 from functools import cached_property
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +17,11 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from stress_blocks import SOUGHT, root_of
 
-DECADES = (-25.0, 65.0)
-"""Where the length of a direction is searched, relative to its longest pair's; more where the
-lengths of pairs or the threshold are further apart than usual, 40 decades as squares."""
+DECADES = (-700, 700)
+"""Where the length of a direction is searched, relative to its longest pair's."""
 
-HALVINGS = 16
-"""Of that range; and as many more for the best direction of all."""
+HALVINGS = 48
+"""Of that range, to about 1e-11 of a length."""
 
 LARGEST_EXPONENT = 3500.0
 """Multiples of a factor are looked for between 2^-3500 and 2^3500 times it."""
@@ -75,19 +73,12 @@ class Search:
     @cached_property
     def even_basis(self):
         """The same for pairs of equal weight, none longer than usual: no far point hides others."""
-        V = self.differences
-        sizes = np.abs(V)
-        moving = np.any(sizes, axis=0)
-        usual = [median(column[column > 0].tolist()) for column in sizes.T[moving]]
-        usual = np.array(usual, dtype=EXTENDED)
-        V = V[:, moving] / usual
+        sizes = [column[column > 0] for column in np.abs(self.differences).T]
+        usual = np.array([np.median(column) if len(column) else EXTENDED(1) for column in sizes])
+        V = self.differences / usual
         V = V / np.maximum(np.sqrt(np.sum(np.square(V), axis=1, keepdims=True)), 1)
         columns, inverse = unit_basis(V)
-        T = np.zeros((len(moving), columns.shape[1]), dtype=EXTENDED)
-        T[moving] = columns / usual[:, None]
-        left = np.zeros(T.T.shape, dtype=EXTENDED)
-        left[:, moving] = inverse * usual
-        return Basis(T, left)
+        return Basis(columns / usual[:, None], inverse * usual)
 
     @cached_property
     def unit(self):
@@ -118,7 +109,7 @@ class Search:
         found.append(rng.normal(size=(m, 1)).astype(EXTENDED))
         return of_unit_length(np.hstack(found))
 
-    def grow_factors(self, rounds=3):
+    def grow_factors(self, rounds=4):
         """Factors of growing rank: at each round the best length of the best direction is added.
 
         Before them is the best one-feature one; the last is the best found. They look for a small
@@ -133,7 +124,6 @@ class Search:
             if not np.any(values < np.inf):
                 break
             best = int(np.nanargmin(values))
-            lengths[best] = self._best_lengths(U[:, [best]], d, near=lengths[best])[0][0]
             L = np.hstack([L, (np.sqrt(lengths[best]) * U[:, best])[:, None]])
             d = d + lengths[best] * moved[:, best]
             found.append(L)
@@ -154,51 +144,31 @@ class Search:
                 found.append(T @ np.linalg.eigh(gradient)[1][:, :2])
         return of_unit_length(np.hstack(found))
 
-    def _best_lengths(self, U, d, near=None):
+    def _best_lengths(self, U, d):
         """For each column u the t that minimizes f at the distances d + t*(u'v)^2, and f there.
 
-        The values are relative to the largest weight. The search starts `near` a length where one
-        is given.
+        The values are relative to the largest weight.
         """
-        judge = self.judge
         wide = np.square(self.differences @ U)
         largest = np.max(wide, axis=0)
         unit = np.where(largest > 0, largest, 1)
         most = np.max(self.weights)
         penalty = np.sum(U * (self.regularizer @ U), axis=0) / unit / most
-        low, high, number = self._range(wide, unit, penalty)
-        W, c = (wide / unit).astype(number), (self.weights / most).astype(number)[:, None]
-        q, penalty = self.labels.astype(number)[:, None], penalty.astype(number)
-        halvings = HALVINGS + int(np.ceil(np.log2(max(1.0, (high - low) / 90.0))))
-        low, high = np.full(U.shape[1], low), np.full(U.shape[1], high)
-        if near is not None:
-            width = 2.0 * (high - low) / 2**halvings
-            middle = np.log10(near * unit).astype(np.float64)
-            low, high = middle - width, middle + width
-        base = d.astype(number)[:, None] - number(judge.given.threshold)
+        W, c, q = wide / unit, (self.weights / most)[:, None], self.labels[:, None]
+        base = d[:, None] - EXTENDED(self.judge.given.threshold)
+        low, high = (np.full(U.shape[1], EXTENDED(end)) for end in DECADES)
         with np.errstate(all="ignore"):
-            for _ in range(halvings):
-                middle = (low + high) / 2.0
-                slopes = q - expit(-base - number(10) ** middle.astype(number) * W)
-                falls = np.einsum("kj,kj->j", c * W, slopes) < -penalty
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                slopes = q - expit(-base - EXTENDED(10) ** middle * W)
+                falls = np.sum(c * W * slopes, axis=0) < -penalty
                 low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-            t = number(10) ** low.astype(number)
+            t = EXTENDED(10) ** low
             s = base + t * W
             values = np.sum(c * (np.logaddexp(0, -s) + q * s), axis=0) + t * penalty
         values[(largest == 0) | ~np.isfinite(values)] = np.inf
         values[(largest == 0) & (penalty < 0)] = -np.inf  # f falls for ever, and no pair sees it
-        return t.astype(EXTENDED) / unit, values, wide
-
-    def _range(self, wide, unit, penalty):
-        """The decades of lengths to search, and the type of numbers that holds what they make."""
-        eta, c = np.log10(EXTENDED(self.judge.given.threshold)), self.weights
-        seen = wide[wide > 0]
-        apart = np.log10(np.max(unit) / np.min(seen)) if seen.size else 0.0
-        low = DECADES[0] + float(min(0.0, eta + 10))
-        high = DECADES[1] + float(max(0.0, eta - 10)) + max(0.0, float(apart) - 40.0)
-        sizes = np.log10(np.abs(penalty[penalty != 0]))
-        reach = np.array([low, high, *sizes, np.log10(np.max(c) / np.min(c))])
-        return low, high, np.float64 if np.max(np.abs(reach)) < 150 else EXTENDED
+        return t / unit, values, wide
 
     def polish(self, L, n_iterations=60):
         """Feasible factors from quasi-Newton descents of F: in two bases, in one with blocks.
