@@ -114,10 +114,6 @@ def find_metrics(instance, judge, rng, thorough):
         candidates = candidates or [search.feasible(best)]
     else:
         candidates = search.polish(best) if thorough and found else [best]
-    if instance.clean is not None:
-        clean = Search(Judge(instance.clean), rng)
-        cleaned = clean.grow_factors(rounds=5 if thorough else 2)[-1:]
-        candidates += clean.polish(cleaned[0]) if thorough and cleaned else cleaned
     if judge.n_features == 1 or len(judge.rows) == 1:
         candidates += search.exact_optimum(candidates)
     others = [random_factor(search, rng) for _ in range(2 if thorough else 1)]

@@ -40,7 +40,6 @@ class Instance:
 
     objective: MStepObjective
     given: Given | None = None  # the M-step as it was given; None: the objective is believed
-    clean: MStepObjective | None = None  # its like on clean data: metrics good there are tried here
     metrics: list = field(default_factory=list)  # to be certified first
     certificates: list = field(default_factory=list)  # given out elsewhere
     disturb: Callable | None = None  # writes where nothing should change
@@ -278,13 +277,6 @@ def sampled(rng, X):
     return drawn(rng, one_of(rng, [classes, classes, some])(rng, X))
 
 
-def with_points(pairs, X):
-    """The same pairs of other points."""
-    k, c = len(pairs.similar), pairs.confidence
-    c = (None, None) if c is None else (c[:k], c[k:])
-    return PairSet.from_constraints(X, pairs.similar, pairs.dissimilar, *c)
-
-
 # Soft labels: the settings that say which
 
 
@@ -339,16 +331,11 @@ def stated(pairs, **settings):
 
 
 def draw(rng, *, shapes=SHAPES, changes=(), sentinels=(0.0,), pairs=constraints, **options):
-    """An instance of a family; with sentinels, its like without them is tried too."""
+    """An instance of a family."""
     X = draw_points(rng, shapes, changes)
     share, *sizes = sentinels
-    has_sentinels = chance(rng, share)
-    made = pairs(rng, with_sentinels(rng, X, *sizes) if has_sentinels else X)
-    found = stated(made, **draw_settings(rng, made, **options))
-    if has_sentinels:
-        clean = replace(found.objective, pairs=with_points(made, X))
-        found = replace(found, clean=clean)
-    return with_more_metrics(rng, found)
+    made = pairs(rng, with_sentinels(rng, X, *sizes) if chance(rng, share) else X)
+    return with_more_metrics(rng, stated(made, **draw_settings(rng, made, **options)))
 
 
 @np.errstate(all="ignore")
