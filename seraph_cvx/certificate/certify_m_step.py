@@ -15,8 +15,9 @@ from .certificate import Certificate
 from .dual_points import lower_bounds, pinned_bounds
 from .pair_bounds import bound_pairs
 
-# Relative gap up to which bounds from pairs within the span of similar ones are not tried.
 NEAR = 1e-6
+"""Relative gap up to which bounds from pairs within the span of similar ones are not tried: what
+the estimators ask for."""
 
 
 def certify(

@@ -27,11 +27,12 @@ from .certificate import Certificate, LowerBound
 from .dual_points import lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
 
-# How much more than the errors a matrix is lifted by, one try each.
 MARGINS = (2.0, 16.0, 256.0, 4096.0)
+"""How much more than the errors a matrix is lifted by, one try each: nothing hangs on them, since
+each lifted matrix is proven, and the largest one is needed for features of uneven scale."""
 
-# How often the multipliers of several penalties are adapted to each other.
 SWEEPS = 3
+"""How often the multipliers of several penalties are adapted to each other."""
 
 
 def certify_penalized(

@@ -17,7 +17,8 @@ from .penalty import Constraint, DualTerms, Multiplier, check_features, check_ma
 from .products_above import inner_above, square_above
 
 MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
-"""Shares by which a matrix is moved into the cone until that is proven, one after the other."""
+"""Shares by which a matrix is moved into the cone until that is proven, one after the other: from the
+rounding of a few features on, by ten."""
 
 LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 """An upper bound on what underflows in a row of LL'."""

@@ -15,10 +15,12 @@ from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import Constraint, DualTerms, Multiplier, check_features, check_matrix
 
 MOST_PROJECTIONS = 100
-"""Projections in turn onto the constraints and the cone, at most."""
+"""Projections in turn onto the constraints and the cone, at most: far more than sets need that meet
+in more than their edges."""
 
 NEARLY = 1e-6
-"""A constraint whose slack is below this share of its size counts as active in a guess."""
+"""A constraint whose slack is below this share of its size counts as active in a guess: what solvers
+leave of one."""
 
 
 class LinearConstraints(Constraint):

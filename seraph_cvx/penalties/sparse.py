@@ -13,10 +13,12 @@ from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
 from .penalty import Constraint, DualTerms, Multiplier, Penalty, conjugate_by_multiplier
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
-"""Eigenvalues of a metric below one of these shares of the largest are taken for zero."""
+"""Eigenvalues of a metric below one of these shares of the largest are taken for zero: all are tried,
+and the best is taken."""
 
 MOST_PROJECTIONS, SETTLED = 300, 1e-12
-"""Projections that a guess takes at most, and the change at which it has settled."""
+"""Projections that a guess takes at most, and the change relative to the weight at which it has
+settled: below what a certificate allows for rounding."""
 
 
 class _OffDiagonal(Penalty):
