@@ -156,6 +156,7 @@ def _all_finite(
 
 
 def _zero_multipliers(objective: MStepObjective) -> list[Multiplier] | None:
+    """The multipliers Z_j = 0; None where a conjugate is not finite there."""
     m = objective.pairs.n_features
     return _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
 

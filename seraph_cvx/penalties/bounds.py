@@ -17,8 +17,8 @@ from .penalty import Constraint, DualTerms, Multiplier, check_features, check_ma
 from .products_above import inner_above, square_above
 
 MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
-"""Shares by which a matrix is moved into the cone until that is proven, one after the other: from the
-rounding of a few features on, by ten."""
+"""Shares by which a matrix is moved into the cone until that is proven, one after the other:
+from the rounding of a few features on, by ten."""
 
 LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 """An upper bound on what underflows in a row of LL'."""
@@ -105,13 +105,16 @@ class TraceBound(_Bound):
         return Multiplier(nu * np.eye(len(Z)), product_above(nu, self.weight))
 
     def _gauge(self, L: FloatArray) -> float:
+        """The trace relative to the bound."""
         return square_above(L) / self.weight
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether the trace is within the bound, to rounding."""
         slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
         return float(np.trace(A)) <= self.weight + slack
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether the trace, rounded up, is within the bound."""
         return square_above(L) <= self.weight
 
 
@@ -185,9 +188,11 @@ class UpperBound(_Bound):
         return None
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether bound - A is PSD, to rounding."""
         return self._largest_share(A) <= 1.0 + 1e-12
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether bound - LL' is proven positive definite."""
         size = np.abs(L)
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * np.sum(
             size @ size.T + np.abs(self.bound), axis=1
@@ -195,6 +200,7 @@ class UpperBound(_Bound):
         return is_proven_positive_definite(self.bound - L @ L.T, error + LEAST_NORMAL)
 
     def _gauge(self, L: FloatArray) -> float:
+        """The largest eigenvalue of LL' relative to the bound."""
         return self._largest_share(L @ L.T)
 
     def _largest_share(self, A: FloatArray) -> float:

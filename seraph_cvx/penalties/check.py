@@ -169,12 +169,14 @@ def _draw(block: Penalty, m: int, rng: np.random.Generator, n: int) -> Iterator[
 
 
 def _values(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
+    """That some PSD matrix has a finite value, and none is NaN or minus infinity."""
     yield from filter(None, (_counterexample(block.value(A), -1e300, 0.0, A=A) for A in drawn))
     if any(np.linalg.eigvalsh(A)[0] >= -1e-9 * np.linalg.norm(A) for A in inside):
         yield ""
 
 
 def _tangents(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
+    """The subgradient inequality at each two matrices; so that P is convex."""
     for A in inside:
         Z, value = np.asarray(block.subgradient(A)), block.value(A)
         for B in inside:
@@ -183,6 +185,7 @@ def _tangents(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray])
 
 
 def _conjugates(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
+    """Fenchel's inequality at each matrix, with equality at its subgradient."""
     has_other = False
     for A in inside:
         # at the edge of where the conjugate is finite, rounding may lead beyond it
@@ -206,6 +209,7 @@ def _conjugates(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray
 def _proximal_steps(
     block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]
 ) -> Iterator[str]:
+    """That no matrix tried is better than the proximal step."""
     for Y in drawn if inside else []:
         for step in (0.2, 5.0):
             A = np.asarray(block.prox(Y, step))
@@ -219,10 +223,12 @@ def _proximal_steps(
 
 
 def _norm(A: FloatArray) -> float:
+    """The Frobenius norm."""
     return float(np.linalg.norm(A))
 
 
 def _inner(Z: FloatArray, A: FloatArray) -> float:
+    """The inner product of two matrices."""
     return float(np.sum(Z * A))
 
 

@@ -71,6 +71,7 @@ class Trace(LinearPenalty):
         return Regularizer(self.weight, None)
 
     def _matrix(self, n_features: int) -> FloatArray:
+        """The identity."""
         return np.eye(n_features)
 
 
@@ -119,6 +120,7 @@ class Manifold(LinearPenalty):
         return Regularizer(0.0, term)
 
     def _matrix(self, n_features: int) -> FloatArray:
+        """The term of the points that the block was made for."""
         if self.term is None:
             raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term

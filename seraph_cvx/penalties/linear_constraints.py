@@ -19,8 +19,8 @@ MOST_PROJECTIONS = 100
 in more than their edges."""
 
 NEARLY = 1e-6
-"""A constraint whose slack is below this share of its size counts as active in a guess: what solvers
-leave of one."""
+"""A constraint whose slack is below this share of its size counts as active in a guess: what
+solvers leave of one."""
 
 
 class LinearConstraints(Constraint):
@@ -170,9 +170,11 @@ class LinearConstraints(Constraint):
         return L * math.sqrt(share) if 0.0 < share < math.inf else L
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether no constraint is violated by more than its tolerance."""
         return bool(np.all(self._excess(A) <= self._tolerances))
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether the same holds of LL' with all rounding errors."""
         size = np.abs(L) @ np.abs(L).T
         sizes = np.abs(self.bounds) + np.abs(self._rows) @ np.ravel(size)
         rounding = gamma(L.shape[1] + L.shape[0] ** 2 + FEW_ROUNDINGS) * sizes

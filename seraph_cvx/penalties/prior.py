@@ -115,6 +115,7 @@ class Ridge(PriorPenalty):
         return square_above(np.abs(L @ L.T - prior) + error, 0.5 * self.weight)
 
     def _matrix(self, n_features: int) -> FloatArray:
+        """The prior."""
         return np.zeros((n_features, n_features)) if self.prior is None else self.prior
 
 
@@ -217,6 +218,7 @@ class LogDet(PriorPenalty):
         return at_most(*(self.weight * term for term in terms))
 
     def _matrix(self, n_features: int) -> FloatArray:
+        """Q, the inverse of the prior."""
         return np.eye(n_features) if self._inverse is None else self._inverse
 
 
@@ -229,6 +231,7 @@ def _log_det(A: FloatArray) -> float:
 
 
 def _log_det_bounds(Q: FloatArray) -> tuple[float, float]:
+    """Bounds on log det Q; infinite ones where Q is not proven positive definite."""
     return log_determinant_bounds(Q, np.zeros_like(Q)) or (-math.inf, math.inf)
 
 
