@@ -236,7 +236,7 @@ class Square(Ridge):
 class Rough(Square):
     """Nor is it smooth, or has it a proximal step."""
 
-    is_smooth = has_prox = False
+    is_smooth, prox = False, Penalty.prox
 
 
 def with_penalty(*blocks):
