@@ -19,7 +19,7 @@ flint = pytest.importorskip("flint")
 
 import stress  # noqa: E402
 from high_precision import solve_quietly  # noqa: E402
-from judge import Given, Judge, ball, ball_softplus  # noqa: E402
+from judge import Judge, ball, ball_softplus  # noqa: E402
 from stress import Verdict, inspect, judge_certificates  # noqa: E402
 from stress_families import Instance  # noqa: E402
 from stress_inputs import FAMILIES, MARATHON  # noqa: E402
@@ -412,7 +412,7 @@ def best_found(family, seed):
     """A judge and factors found for its instance, zero first; None where that is refused."""
     rng = np.random.default_rng([seed, *family.encode()])
     try:
-        judge = Judge(FAMILIES[family](rng).given)
+        judge = FAMILIES[family](rng).judge
     except ValueError:
         return None
     search = Search(judge, rng)
@@ -523,7 +523,8 @@ def test_a_certificate_of_what_became_of_the_input_is_seen():
     """The judge has what was given: here a manifold term that was projected would be told."""
     pairs = PairSet.from_labels([[0.0, 1.0], [1.0, 1.0], [2.0, 2.0]], [0, 0, 1])
     became = MStepObjective(pairs, trace_weight=0.0, manifold_term=np.diag([1.0, 0.0]))
-    negative = replace(Given.of(became), terms=(np.diag([1.0, -1e-10]),))
+    negative = Judge(became)
+    negative.terms = [np.diag([1.0, -1e-10])]
     verdict = Verdict()
     instance = Instance(became, negative)
     judge_certificates(instance, np.random.default_rng(0), verdict, thorough=False)

@@ -83,7 +83,7 @@ def test_the_judge_agrees_with_the_penalties_and_their_bounds_hold(kind):
     rng = np.random.default_rng(0)
     for seed in range(4):
         objective, block, _ = random_penalized(kind, seed)
-        (judged,) = Judge(objective).given.blocks
+        (judged,) = Judge(objective).blocks
         m = objective.pairs.n_features
         L = block.feasible_factor(rng.normal(size=(m, m)))
         with flint.ctx.workprec(BITS):

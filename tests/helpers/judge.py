@@ -7,7 +7,7 @@ With s_k = v_k'Av_k - eta, c_k the weight of pair k and q_k its label +1 (1, 0 o
             where R + sum_k c_k (q_k - r_k) v_k v_k' + sum_j Z_j is PSD,
 
 and D(r, Z) <= F(A) for every r in [0, 1]^N, all Z_j and every PSD A. An M-step is judged as it was
-given, copied at that time (`Given`): penalties by the numbers they were given, the previous metric
+given, copied at that time: penalties by the numbers they were given, the previous metric
 by (10). A factor L may be finer than doubles: what counts is that LL' is exactly PSD, and proven
 feasible.
 """
@@ -15,6 +15,7 @@ feasible.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 from flint import arb, arb_mat, ctx
@@ -31,6 +32,7 @@ from high_precision import (
 )
 from scipy.special import expit
 
+from seraph_cvx import MStepObjective
 from seraph_cvx.penalties import Manifold, Trace, manifold_term
 
 PRECISIONS = (400, 1200, 4000)
@@ -234,109 +236,77 @@ def block_of(penalty, m):
 # The M-step
 
 
-@dataclass(frozen=True, eq=False)
-class Given:
-    """An M-step as it was given: numbers, copied. Of the terms of R the exact sum counts."""
-
-    points: np.ndarray
-    similar: np.ndarray
-    dissimilar: np.ndarray
-    unlabeled: np.ndarray  # the pairs that count
-    confidence: np.ndarray
-    mu: float
-    n_unlabeled: int  # #U: where k pairs were drawn, each counts mu * #U/k
-    threshold: float
-    soft_labels: np.ndarray | None  # of the rows of `unlabeled`
-    previous_metric: np.ndarray | None
-    sharpness: float
-    trace_weights: tuple
-    terms: tuple  # matrices B of linear terms <B, A>
-    blocks: tuple
-
-    @classmethod
-    def of(cls, objective):
-        """The M-step that an objective says it is."""
-        names = "soft_labels previous_metric sharpness unlabeled_weight trace_weight threshold"
-        names += " manifold_term penalties"
-        return given(objective.pairs, **{name: getattr(objective, name) for name in names.split()})
-
-
-def given(
-    pairs,
-    *,
-    soft_labels=None,
-    previous_metric=None,
-    sharpness=None,
-    unlabeled_weight="ratio",
-    trace_weight=1.0,
-    threshold=1.0,
-    manifold_term=None,
-    penalties=(),
-):
-    """The M-step of these arguments of MStepObjective."""
-    n_unlabeled, mu = pairs.n_unlabeled, unlabeled_weight
-    if mu == "ratio" and n_unlabeled:
-        mu = pairs.n_labeled / n_unlabeled
-    mu = float(mu) if n_unlabeled else 0.0
-    rows = np.array(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
-    terms = [] if manifold_term is None else [manifold_term]
-    weights, blocks = [float(trace_weight)], []
-    for block in penalties:
-        if isinstance(block, Trace):
-            weights.append(float(block.weight))
-        elif isinstance(block, Manifold):
-            terms.append(term_of(block, pairs.points))
-        else:
-            blocks.append(block_of(block, pairs.n_features))
-    return Given(
-        points=np.array(pairs.points),
-        similar=np.array(pairs.similar),
-        dissimilar=np.array(pairs.dissimilar),
-        unlabeled=rows if mu > 0.0 else rows[:0],
-        confidence=np.array(pairs.labeled_weights),
-        mu=mu,
-        n_unlabeled=n_unlabeled,
-        threshold=float(threshold),
-        soft_labels=None if soft_labels is None else np.array(soft_labels, dtype=np.float64),
-        previous_metric=None if previous_metric is None else symmetric(previous_metric),
-        sharpness=1.0 + mu if sharpness is None else float(sharpness),
-        trace_weights=tuple(weights),
-        terms=tuple(map(symmetric, terms)),
-        blocks=tuple(blocks),
-    )
-
-
 def term_of(block, points):
     """nu*X'LX of a block: the graph is the package's, and its doubles count as given."""
     return manifold_term(points, block.weight, block.n_neighbors, block.kernel, block.normalised)
 
 
-class Judge:
-    """Values of F and of its dual for an M-step as given, or an objective taken at its word."""
+ARGUMENTS = {
+    "soft_labels": None,
+    "previous_metric": None,
+    "sharpness": None,
+    "unlabeled_weight": "ratio",
+    "trace_weight": 1.0,
+    "threshold": 1.0,
+    "manifold_term": None,
+    "penalties": (),
+}
+"""Of an M-step, as `MStepObjective` takes them."""
 
-    def __init__(self, source):
-        self.given = source if isinstance(source, Given) else Given.of(source)
-        self.n_features = self.given.points.shape[1]
-        self.rows = np.vstack([self.given.similar, self.given.dissimilar, self.given.unlabeled])
+
+class Judge:
+    """Values of F and of its dual for the M-step of these pairs and arguments, copied at once.
+
+    Or of an objective, taken at its word.
+    """
+
+    def __init__(self, source, **arguments):
+        if isinstance(source, MStepObjective):
+            arguments = {name: getattr(source, name) for name in ARGUMENTS}
+        pairs = getattr(source, "pairs", source)
+        given = SimpleNamespace(**ARGUMENTS | arguments)
+        self.points, self.n_features = np.array(pairs.points), pairs.n_features
+        self.similar, self.dissimilar = np.array(pairs.similar), np.array(pairs.dissimilar)
+        self.confidence = np.array(pairs.labeled_weights)
+        mu, self.n_unlabeled = given.unlabeled_weight, pairs.n_unlabeled
+        if mu == "ratio" and self.n_unlabeled:
+            mu = pairs.n_labeled / self.n_unlabeled
+        self.mu = float(mu) if self.n_unlabeled else 0.0
+        rows = np.array(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
+        self.unlabeled = rows if self.mu > 0.0 else rows[:0]  # of k, each counts mu * #U/k times
+        self.rows = np.vstack([self.similar, self.dissimilar, self.unlabeled])
+        self.threshold = float(given.threshold)
+        self.sharpness = 1.0 + self.mu if given.sharpness is None else float(given.sharpness)
+        labels, metric = given.soft_labels, given.previous_metric
+        self.soft_labels = None if labels is None else np.array(labels, dtype=np.float64)
+        self.previous_metric = None if metric is None else symmetric(metric)
+        self.blocks, linear = [], given.manifold_term
+        self.terms = [] if linear is None else [symmetric(linear)]  # of R; the exact sum counts
+        self.trace_weights = [float(given.trace_weight)]
+        for block in given.penalties:
+            if isinstance(block, Trace):
+                self.trace_weights.append(float(block.weight))
+            elif isinstance(block, Manifold):
+                self.terms.append(symmetric(term_of(block, pairs.points)))
+            else:
+                self.blocks.append(block_of(block, self.n_features))
         self._balls = {}
 
     def parts(self, bits=PRECISIONS[0]):
         """Differences V, weights c, labels q, R and eta, all as balls of this precision."""
         if bits not in self._balls:
-            given, k = self.given, len(self.given.unlabeled)
-            V = differences(given.points, self.rows)
-            c = [arb(x) for x in given.confidence.tolist()]
-            c += [arb(given.mu) * given.n_unlabeled / k] * k
-            q = [arb(1)] * len(given.similar) + [arb(0)] * (len(given.dissimilar) + k)
-            if given.soft_labels is not None and k:
-                q[-k:] = map(arb, given.soft_labels.tolist())
-            elif given.previous_metric is not None and k:
-                a, eta = arb(given.sharpness), given.threshold
-                d = forms(differences(given.points, given.unlabeled), exact(given.previous_metric))
-                q[-k:] = [ball_sigmoid(a * (eta - x)) for x in d]
-            R = identity(self.n_features) * total(map(arb, given.trace_weights))
-            R = sum(map(exact, given.terms), R)
-            self._balls[bits] = V, c, q, R, arb(given.threshold)
+            k, eta = len(self.unlabeled), arb(self.threshold)
+            V = differences(self.points, self.rows)
+            c = [arb(x) for x in self.confidence.tolist()]
+            c += [arb(self.mu) * self.n_unlabeled / k] * k
+            q = [arb(1)] * len(self.similar) + [arb(0)] * (len(self.dissimilar) + k)
+            if self.soft_labels is not None and k:
+                q[-k:] = map(arb, self.soft_labels.tolist())
+            elif self.previous_metric is not None and k:
+                d = forms(differences(self.points, self.unlabeled), exact(self.previous_metric))
+                q[-k:] = [ball_sigmoid(arb(self.sharpness) * (eta - x)) for x in d]
+            R = identity(self.n_features) * total(map(arb, self.trace_weights))
+            self._balls[bits] = V, c, q, sum(map(exact, self.terms), R), eta
         return self._balls[bits]
 
     def value(self, L, bits=PRECISIONS[0]):
@@ -345,7 +315,7 @@ class Judge:
             V, c, q, R, eta = self.parts(bits)
             factor = exact(L)
             A = factor * factor.transpose()
-            parts = [block.value(A) for block in self.given.blocks]
+            parts = [block.value(A) for block in self.blocks]
             if any(part is None or part is INFEASIBLE for part in parts):
                 return INFEASIBLE if any(part is INFEASIBLE for part in parts) else None
             parts.append((factor.transpose() * R * factor).trace())

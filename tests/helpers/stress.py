@@ -76,7 +76,7 @@ def inspect(family, seed):
 def judge_certificates(instance, rng, verdict, thorough):
     """Fill the verdict on an instance."""
     objective = instance.objective
-    judge = Judge(objective if instance.given is None else instance.given)
+    judge = Judge(objective) if instance.judge is None else instance.judge
     verdict.falsehoods |= instance.falsehoods
     with np.errstate(all="ignore"):
         factors, metrics = find_metrics(instance, judge, rng, thorough)

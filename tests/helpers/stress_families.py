@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from judge import Given, given
+from judge import Judge
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.penalties import (
@@ -39,7 +39,7 @@ class Instance:
     """An M-step, and what its certificates are to be judged by."""
 
     objective: MStepObjective
-    given: Given | None = None  # the M-step as it was given; None: the objective is believed
+    judge: Judge | None = None  # of the M-step as it was given; None: the objective is believed
     metrics: list = field(default_factory=list)  # to be certified first
     certificates: list = field(default_factory=list)  # given out elsewhere
     disturb: Callable | None = None  # writes where nothing should change
@@ -326,8 +326,8 @@ def draw_settings(rng, pairs, **options):
 
 def stated(pairs, **settings):
     """The instance of these arguments, to be judged by them and not by what became of them."""
-    copied = given(pairs, **settings)
-    return Instance(MStepObjective(pairs, **settings), copied)
+    judge = Judge(pairs, **settings)
+    return Instance(MStepObjective(pairs, **settings), judge)
 
 
 def draw(rng, *, shapes=SHAPES, changes=(), sentinels=(0.0,), pairs=constraints, **options):
@@ -341,9 +341,9 @@ def draw(rng, *, shapes=SHAPES, changes=(), sentinels=(0.0,), pairs=constraints,
 @np.errstate(all="ignore")
 def with_more_metrics(rng, found):
     """Of one feature, more metrics: tiny to far beyond the optimum."""
-    if found.given.points.shape[1] > 1:
+    if found.judge.n_features > 1:
         return found
-    spread = np.ptp(found.given.points)
+    spread = np.ptp(found.judge.points)
     metrics = (decades(rng, -2, 4, size=4) / spread / spread).tolist()
     return replace(found, metrics=[[[a]] for a in metrics if np.isfinite(a)])
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import array_api_strict
 import numpy as np
-from judge import given
+from judge import Judge
 from stress_families import (
     BLOCKS,
     PENALIZED,
@@ -136,8 +136,8 @@ def other_arrays(rng):
         labels=[all_dissimilar, partial(streamed_labels, low=-2, high=2)],
         penalties=partial(blocks, kinds=["ridge"], least=0),
     )
-    judged = given(plain, **settings)
-    return Instance(MStepObjective(pairs, **settings), judged)
+    judge = Judge(plain, **settings)
+    return Instance(MStepObjective(pairs, **settings), judge)
 
 
 # Arrays that are written into after they were given

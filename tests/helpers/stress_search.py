@@ -44,24 +44,24 @@ class Search:
     """
 
     def __init__(self, judge, rng):
-        self.judge, self.rng, given = judge, rng, judge.given
-        self.blocks = [SOUGHT[type(block)](block) for block in given.blocks]
-        X, k = given.points.astype(EXTENDED), len(given.unlabeled)
+        self.judge, self.rng = judge, rng
+        self.blocks = [SOUGHT[type(block)](block) for block in judge.blocks]
+        X, k = judge.points.astype(EXTENDED), len(judge.unlabeled)
         self.differences = X[judge.rows[:, 0]] - X[judge.rows[:, 1]]
-        each = EXTENDED(given.mu) * (EXTENDED(given.n_unlabeled) / max(1, k))
-        self.weights = np.concatenate([given.confidence.astype(EXTENDED), [each] * k])
-        R = sum(map(EXTENDED, given.trace_weights)) * np.eye(judge.n_features, dtype=EXTENDED)
-        self.regularizer = sum((term.astype(EXTENDED) for term in given.terms), R)
+        each = EXTENDED(judge.mu) * (EXTENDED(judge.n_unlabeled) / max(1, k))
+        self.weights = np.concatenate([judge.confidence.astype(EXTENDED), [each] * k])
+        R = sum(map(EXTENDED, judge.trace_weights)) * np.eye(judge.n_features, dtype=EXTENDED)
+        self.regularizer = sum((term.astype(EXTENDED) for term in judge.terms), R)
         self.labels = np.array([float(q) for q in judge.parts()[2]], dtype=EXTENDED)
 
     def _basis(self, blocks):
         """T, (m, r): along its columns the pairs, R and the blocks together have unit size."""
         judge, unit = self.judge, self.unit
         m = judge.n_features
-        weight = max(EXTENDED(0), sum(map(EXTENDED, judge.given.trace_weights)))
+        weight = max(EXTENDED(0), sum(map(EXTENDED, judge.trace_weights)))
         root = np.sqrt(weight) * np.eye(m, dtype=EXTENDED)
         rows = [np.sqrt(self.weights / unit)[:, None] * self.differences, root / np.sqrt(unit)]
-        if judge.given.terms:
+        if judge.terms:
             rows.append(root_of(self.regularizer - root**2) / np.sqrt(unit))
         rows += [block.rows(m, unit) for block in blocks]
         return unit_basis(np.vstack(rows).astype(EXTENDED))
@@ -92,10 +92,10 @@ class Search:
         """(m, K) in extended precision: unit vectors, bases, pairs, directions no pair has, ..."""
         judge, rng = self.judge, self.rng
         m, V, R = judge.n_features, self.differences, self.regularizer
-        n_similar = len(judge.given.similar)
+        n_similar = len(judge.similar)
         chosen = rng.permutation(np.flatnonzero(self.labels < 0.5))[:4]
         found = [np.eye(m, dtype=EXTENDED), V[chosen].T]
-        if judge.given.terms:  # what R punishes least, relative to its diagonal; < 0 by rounding
+        if judge.terms:  # what R punishes least, relative to its diagonal; < 0 by rounding
             lengths = np.sqrt(np.maximum(np.diag(R), 0))
             unit = np.where(lengths > 0, lengths, 1)
             vectors = np.linalg.eigh(in_doubles(R / unit[:, None] / unit))[1][:, :2]
@@ -135,7 +135,7 @@ class Search:
     def descent_directions(self, d):
         """Directions in which f falls at distances d: eigenvectors of its gradient."""
         judge = self.judge
-        w = self.weights * (self.labels - expit(judge.given.threshold - d))
+        w = self.weights * (self.labels - expit(judge.threshold - d))
         found = [np.zeros((judge.n_features, 0), dtype=EXTENDED)]
         for T, _ in (self.basis, self.even_basis):
             Z = self.differences @ T
@@ -155,7 +155,7 @@ class Search:
         most = np.max(self.weights)
         penalty = np.sum(U * (self.regularizer @ U), axis=0) / unit / most
         W, c, q = wide / unit, (self.weights / most)[:, None], self.labels[:, None]
-        base = d[:, None] - EXTENDED(self.judge.given.threshold)
+        base = d[:, None] - EXTENDED(self.judge.threshold)
         low, high = (np.full(U.shape[1], EXTENDED(end)) for end in DECADES)
         with np.errstate(all="ignore"):
             for _ in range(HALVINGS):
@@ -240,7 +240,7 @@ class Lagrangian:
         unit = search.unit
         blocks = search.blocks
         self.Z, self.q = in_doubles(search.differences @ T), in_doubles(search.labels)
-        self.c, self.eta = in_doubles(search.weights / unit), search.judge.given.threshold
+        self.c, self.eta = in_doubles(search.weights / unit), search.judge.threshold
         self.R = in_doubles(T.T @ search.regularizer @ T / unit)
         self.smooth = [at for block in blocks if (at := block.smooth(T, unit)) is not None]
         self.constraints = [one for block in blocks for one in block.constraints(T)]
