@@ -168,7 +168,7 @@ SINGULAR = {
 
 
 @pytest.mark.parametrize("q", ["start", "random"])
-@pytest.mark.parametrize("trace_weight", [0.0, 1e-40, 1e-9, 1.0])
+@pytest.mark.parametrize("trace_weight", [0.0, 1e-40])
 @pytest.mark.parametrize("name", SINGULAR)
 def test_certificates_of_singular_instances_are_true(name, trace_weight, q):
     objective = with_points(SINGULAR[name], trace_weight=trace_weight)
