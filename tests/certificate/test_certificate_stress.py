@@ -186,7 +186,7 @@ def least_value(objective, seed=0):
     """The smallest F that the search finds, as a ball."""
     search = Search(Judge(objective), np.random.default_rng(seed))
     zero = np.zeros((search.judge.n_features, 1))
-    (best,) = search.exact_optimum([zero, *search.grow_factors()])
+    (best,) = search.exact_optimum([zero, *search.best_directions()])
     return search.judge.value(best)
 
 
@@ -416,7 +416,7 @@ def best_found(family, seed):
     except ValueError:
         return None
     search = Search(judge, rng)
-    found = [np.zeros((judge.n_features, 1)), *search.grow_factors()]
+    found = [np.zeros((judge.n_features, 1)), *search.best_directions()]
     found += search.polish(found[-1])
     return judge, found + search.exact_optimum(found)
 

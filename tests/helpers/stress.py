@@ -106,22 +106,20 @@ def judge_certificates(instance, rng, verdict, thorough):
 def find_metrics(instance, judge, rng, thorough):
     """Factors of metrics that may refute a certificate, and metrics to be certified."""
     search, zero = Search(judge, rng), np.zeros((judge.n_features, 1), dtype=EXTENDED)
-    found = search.grow_factors(rounds=6 if thorough else 4)
+    found = search.best_directions()
     best = found[-1] if found else zero
-    if search.blocks:
-        starts = [best, 1e-3 * best] if thorough else [best]
-        candidates = [L for start in starts for L in search.polish(start)]
-        candidates = candidates or [search.feasible(best)]
-    else:
-        candidates = search.polish(best) if thorough and found else [best]
+    starts = [best, 1e-3 * best] if thorough and search.blocks else [best]
+    candidates = [search.feasible(best)]
+    candidates += [L for start in starts if found or search.blocks for L in search.polish(start)]
     if judge.n_features == 1 or len(judge.rows) == 1:
         candidates += search.exact_optimum(candidates)
     others = [random_factor(search, rng) for _ in range(2 if thorough else 1)]
     factors = [zero, *found, *candidates, *others]
     if thorough:
-        chosen = [zero, *found[:3], *found[-1:], *candidates, *others]
+        chosen = [zero, *found, *candidates, *others]
     else:
-        chosen = [some[int(rng.integers(len(some)))] for some in (candidates, factors)]
+        drawn = [some[int(rng.integers(len(some)))] for some in (candidates, factors)]
+        chosen = [candidates[-1], *drawn]
     if search.blocks:
         factors += [search.feasible(L) for L in [zero, *found, *others]]
     metrics = [(L @ L.T).astype(np.float64) for L in chosen]

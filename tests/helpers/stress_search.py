@@ -109,66 +109,39 @@ class Search:
         found.append(rng.normal(size=(m, 1)).astype(EXTENDED))
         return of_unit_length(np.hstack(found))
 
-    def grow_factors(self, rounds=4):
-        """Factors of growing rank: at each round the best length of the best direction is added.
+    def best_directions(self):
+        """Factors of rank one: of the best feature, and of the best direction, each of best length.
 
-        Before them is the best one-feature one; the last is the best found. They look for a small
-        f, whatever the blocks.
+        They look for a small f, whatever the blocks; none where every direction is free.
         """
-        judge, U, found = self.judge, self.directions, []
-        L, d = np.zeros((judge.n_features, 0), dtype=EXTENDED), np.zeros(len(judge.rows), EXTENDED)
-        for k in range(rounds):
-            if k:
-                U = np.hstack([U, self.descent_directions(d)])
-            lengths, values, moved = self._best_lengths(U, d)
-            if not np.any(values < np.inf):
-                break
-            best = int(np.nanargmin(values))
-            L = np.hstack([L, (np.sqrt(lengths[best]) * U[:, best])[:, None]])
-            d = d + lengths[best] * moved[:, best]
-            found.append(L)
-            if k == 0:
-                j = int(np.nanargmin(values[: judge.n_features]))
-                found.insert(0, (np.sqrt(lengths[j]) * U[:, j])[:, None])
-        return found
+        U, m = self.directions, self.judge.n_features
+        lengths, values = self._best_lengths(U)
+        if not np.any(values < np.inf):
+            return []
+        best = int(np.nanargmin(values[:m])), int(np.nanargmin(values))
+        return [(np.sqrt(lengths[k]) * U[:, k])[:, None] for k in best]
 
-    def descent_directions(self, d):
-        """Directions in which f falls at distances d: eigenvectors of its gradient."""
-        judge = self.judge
-        w = self.weights * (self.labels - expit(judge.threshold - d))
-        found = [np.zeros((judge.n_features, 0), dtype=EXTENDED)]
-        for T, _ in (self.basis, self.even_basis):
-            Z = self.differences @ T
-            gradient = in_doubles((Z.T * w) @ Z + T.T @ self.regularizer @ T)
-            if T.size and np.all(np.isfinite(gradient)):
-                found.append(T @ np.linalg.eigh(gradient)[1][:, :2])
-        return of_unit_length(np.hstack(found))
-
-    def _best_lengths(self, U, d):
-        """For each column u the t that minimizes f at the distances d + t*(u'v)^2, and f there.
-
-        The values are relative to the largest weight.
-        """
+    def _best_lengths(self, U):
+        """For each column u the t that minimizes f(t uu'), and f there, over the largest weight."""
         wide = np.square(self.differences @ U)
         largest = np.max(wide, axis=0)
         unit = np.where(largest > 0, largest, 1)
-        most = np.max(self.weights)
+        most, eta = np.max(self.weights), EXTENDED(self.judge.threshold)
         penalty = np.sum(U * (self.regularizer @ U), axis=0) / unit / most
         W, c, q = wide / unit, (self.weights / most)[:, None], self.labels[:, None]
-        base = d[:, None] - EXTENDED(self.judge.threshold)
         low, high = (np.full(U.shape[1], EXTENDED(end)) for end in DECADES)
         with np.errstate(all="ignore"):
             for _ in range(HALVINGS):
                 middle = (low + high) / 2
-                slopes = q - expit(-base - EXTENDED(10) ** middle * W)
+                slopes = q - expit(eta - EXTENDED(10) ** middle * W)
                 falls = np.sum(c * W * slopes, axis=0) < -penalty
                 low, high = np.where(falls, middle, low), np.where(falls, high, middle)
             t = EXTENDED(10) ** low
-            s = base + t * W
+            s = t * W - eta
             values = np.sum(c * (np.logaddexp(0, -s) + q * s), axis=0) + t * penalty
         values[(largest == 0) | ~np.isfinite(values)] = np.inf
         values[(largest == 0) & (penalty < 0)] = -np.inf  # f falls for ever, and no pair sees it
-        return t / unit, values, wide
+        return t / unit, values
 
     def polish(self, L, n_iterations=60):
         """Feasible factors from quasi-Newton descents of F: in two bases, in one with blocks.
