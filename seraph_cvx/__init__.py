@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .fit.path import seraph_path
     from .m_step.explain import explain_convexity
     from .m_step.statement import state_m_step
-    from .race.race import compare_solvers
+    from .race.m_step_race import compare_solvers
     from .solvers.not_certified import NotCertified
     from .theory.verification import verify_paper
 
@@ -73,7 +73,7 @@ _LAZY_MODULES = {
     "PairSERAPH": "estimators.pair_seraph",
     "certify_problem": "certificate.conic",
     "check_certificate": "certificate.conic.checker",
-    "compare_solvers": "race.race",
+    "compare_solvers": "race.m_step_race",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",
     "verify_paper": "theory.verification",

@@ -15,8 +15,8 @@ import logging
 import signal
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,35 +90,24 @@ def repository() -> Path:
     return REPOSITORY
 
 
-KEPT = "all races of the tests"
-
-
 @pytest.fixture(scope="session")
-def kept_server() -> Iterator[None]:
-    """Ends the fork server of `one_race_server` after the last test."""
-    yield
-    from seraph_cvx.processes.workers import close_servers
+def kept_server() -> Iterator[Any]:
+    """A fork server with all that races import."""
+    from seraph_cvx.processes.isolation import ForkServer
+    from seraph_cvx.processes.workers import ONE_THREAD
+    from seraph_cvx.race.m_step_race import PRELOAD
 
-    close_servers(KEPT)
+    with ForkServer(PRELOAD, ONE_THREAD) as server:
+        yield server
 
 
 @pytest.fixture
-def one_race_server(kept_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_race_server(kept_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Races share a fork server, which a race ends otherwise, with all that it imported."""
-    from seraph_cvx.processes.workers import ONE_THREAD, server_of_thread
-    from seraph_cvx.race import race
+    from seraph_cvx.race import m_step_race, problem_race
 
-    monkeypatch.setattr(race, "uuid4", lambda: SimpleNamespace(hex=KEPT))
-    monkeypatch.setattr(race, "close_servers", lambda owner: None)
-    server_of_thread(KEPT, [*race.PRELOAD, *race.PRELOAD_CONIC], ONE_THREAD)
-
-
-@pytest.fixture
-def no_race_server() -> None:
-    """The server of `one_race_server` is ended: the test counts servers."""
-    from seraph_cvx.processes.workers import close_servers
-
-    close_servers(KEPT)
+    for module in (m_step_race, problem_race):
+        monkeypatch.setattr(module, "ForkServer", lambda *_: nullcontext(kept_server))
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ MAY_IMPORT = {
         "numerics.cuda.bounds",
     ),
     "distributed": ("processes.dask_cluster",),
-    "flint": ("numerics.ball_arithmetic",),
+    "flint": (),
     "pandas": ("display.result_table", "cli.tables"),
     "array_api_compat": ("numerics.arrays",),
     "cvxopt": ("race.formula_solvers",),

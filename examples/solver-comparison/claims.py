@@ -16,7 +16,7 @@ import numpy as np
 
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.attempt import TUNED_SUFFIX
-from seraph_cvx.race.race import read_race
+from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import Race, count_claims, label_of
 from seraph_cvx.race.solvers import kinds_of_entrants
 from seraph_cvx.race.statistics import (

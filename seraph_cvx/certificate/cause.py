@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
+from ..numerics.rounding import UNIT
 from ..pairs.data_warnings import SURE_SPREADS, describe_far_values
 
-# Confidences are named if the largest is this many times the smallest.
-UNEVEN = 1e6
+LOST = math.sqrt(UNIT)
+"""What is below this share of the largest has less than half of its digits left beside it."""
 
-# Features are of different scales if one varies so many times as much as another.
 MANY = 100.0
-
-# Correlated features are named from so small an eigenvalue of their correlation matrix on.
-FAINT = 1e-7
+"""A feature that varies so many times as much as another outweighs it in squared distances by four
+digits: features are of different scales from there on."""
 
 
 def why_inaccurate(objective: MStepObjective) -> str:
@@ -24,7 +25,7 @@ def why_inaccurate(objective: MStepObjective) -> str:
     if sentence := describe_far_values(pairs.points, n_spreads=SURE_SPREADS):
         return sentence
     c = pairs.confidence
-    if c is not None and float(np.max(c)) > UNEVEN * float(np.min(c)):
+    if c is not None and float(np.min(c)) < LOST * float(np.max(c)):
         most, least = int(np.argmax(c)), int(np.argmin(c))
         return (
             f"The confidences range from {c[least]:.2g} (pair {_pair(objective, least)}) to "
@@ -36,7 +37,7 @@ def why_inaccurate(objective: MStepObjective) -> str:
     if 1 < len(features) < len(X):
         standard = (X - np.mean(X, axis=0)) / np.std(X, axis=0)
         eigenvalues, vectors = np.linalg.eigh(standard.T @ standard / len(X))
-        if eigenvalues[0] < FAINT:
+        if eigenvalues[0] < LOST:
             first, second = features[np.argsort(-np.abs(vectors[:, 0]))[:2]]
             return (
                 f"Features {min(first, second)} and {max(first, second)} are nearly collinear, "
@@ -61,5 +62,6 @@ def scales_differ(points: FloatArray) -> bool:
 
 
 def _pair(objective: MStepObjective, k: int) -> tuple[int, int]:
+    """The two points of a labeled pair."""
     i, j = objective.pairs.labeled[k].tolist()
     return i, j

@@ -22,15 +22,17 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
 from ..numerics.verified_psd import is_proven_positive_definite
-from ..penalties.penalty import Multiplier
-from .certificate import Certificate, LowerBound, lower_bounds
+from ..penalties.penalty import Multiplier, Penalty
+from .certificate import Certificate, LowerBound
+from .dual_points import lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
 
-# How much more than the errors a matrix is lifted by, one try each.
 MARGINS = (2.0, 16.0, 256.0, 4096.0)
+"""How much more than the errors a matrix is lifted by, one try each: nothing hangs on them, since
+each lifted matrix is proven, and the largest one is needed for features of uneven scale."""
 
-# How often the multipliers of several penalties are adapted to each other.
 SWEEPS = 3
+"""How often the multipliers of several penalties are adapted to each other."""
 
 
 def certify_penalized(
@@ -57,26 +59,15 @@ def certify_penalized(
             best = best.with_bound_of(bound)
             if best.relative_gap <= enough:
                 break
-    own = [repr(block) for block in objective.penalties if block.is_of_user]
-    return best.checked(" or ".join(own))
-
-
-def best_multipliers(
-    objective: MStepObjective, L: FloatArray, margins: Sequence[float] = MARGINS
-) -> Iterator[list[Multiplier]]:
-    """Matrices Z_j for the penalties at LL', one list after the other; at last Z_j = 0."""
-    bounds = bound_pairs(objective, L)
-    if bounds is not None:
-        yield from _multipliers_at(objective, bounds, L, None, margins)
-    zero = _zero_multipliers(objective)
-    if zero is not None:
-        yield zero
+    room = Penalty.__module__.rpartition(".")[0]
+    own = [block for block in objective.penalties if not type(block).__module__.startswith(room)]
+    return best.checked(" or ".join(map(repr, own)))
 
 
 def make_feasible(objective: MStepObjective, L: FloatArray) -> FloatArray:
     """A factor near L for which LL' satisfies the constraints among the penalties."""
     # A diagonal factor first: the others only shrink it.
-    for block in sorted(objective.penalties, key=lambda block: not block.grows_off_diagonal):
+    for block in sorted(objective.penalties, key=lambda block: not block.is_diagonal):
         L = block.feasible_factor(L)
     return np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
 
@@ -86,11 +77,10 @@ def _multipliers_at(
     bounds: PairBounds,
     L: FloatArray,
     guesses: Sequence[FloatArray | None] | None,
-    margins: Sequence[float] = MARGINS,
 ) -> Iterator[list[Multiplier]]:
     """Matrices Z_j for the penalties that may make a good dual point, one list after the other.
 
-    They have a finite conjugate. What the matrix of the dual point lacks to be PSD, and `margins`
+    They have a finite conjugate. What the matrix of the dual point lacks to be PSD, and `MARGINS`
     times more than its rounding errors, is taken up by a penalty that can.
     """
     blocks, coordinates = objective.penalties, _coordinates(objective)
@@ -115,7 +105,7 @@ def _multipliers_at(
     )
     eigenvalues, vectors = np.linalg.eigh(symmetrize(matrix))
     negative = (vectors * np.maximum(-eigenvalues, 0.0)) @ vectors.T
-    for margin in margins:
+    for margin in MARGINS:
         missing = symmetrize(inverse.T @ (negative + margin * errors * np.diag(size)) @ inverse)
         if not np.all(np.isfinite(missing)):
             return
@@ -166,6 +156,7 @@ def _all_finite(
 
 
 def _zero_multipliers(objective: MStepObjective) -> list[Multiplier] | None:
+    """The multipliers Z_j = 0; None where a conjugate is not finite there."""
     m = objective.pairs.n_features
     return _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
 

@@ -24,7 +24,7 @@ from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, files_by_name
-from .main import DEBUG, SCHEDULER, app, argument, on_cluster, option
+from .main import DEBUG, app, argument, option
 from .problems import read_problem
 from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .tables import read_table
@@ -32,11 +32,7 @@ from .tables import read_table
 if TYPE_CHECKING:
     from ..race.race_table import Race
 
-Suite = Literal["small", "medium", "large", "full", "grid", "tiny", "penalties"]
-TIME_LIMIT, OWN_TIME_LIMIT = 5.0, 60.0
-"""Seconds per run on a suite that has no limit of its own, and on tables of the user's own."""
-
-ENDINGS = (".npz", ".csv", ".tsv", ".txt")
+Suite = Literal["tiny", "small", "medium", "large"]
 
 
 @app.command(
@@ -55,9 +51,7 @@ def compare(
     suite: Suite = option(
         "small",
         "small: 16 instances, minutes. medium: 8 of 100 to 200 points, hours. large: 4 of 400 "
-        "points or 256 features, hours. full: the library of 40 instances from easy to "
-        "nasty. penalties: 14 instances, one for each penalty on two data sets. grid: data "
-        "sets of 100 points, hours. tiny: a trial.",
+        "points or 256 features, hours. tiny: a trial.",
     ),
     instances: str | None = option(
         None,
@@ -74,8 +68,8 @@ def compare(
     tol: str = option("1e-3,1e-5,1e-7", "Comma-separated tolerances to ask for."),
     time_limit: float | None = option(
         None,
-        "Seconds per run. By default 10 (small), 60 (medium, and your own), 300 (large), 120 "
-        "(grid) or 5 (others).",
+        "Seconds per run. By default 5 (tiny), 10 (small), 60 (medium, and your own) or 300 "
+        "(large).",
         min=0.1,
     ),
     repeats: int = option(1, "How often each run is made; each round in a random order.", min=1),
@@ -86,8 +80,6 @@ def compare(
         False, "Write tables and pictures anew from race.jsonl in DIR; run nothing.", "--redraw"
     ),
     svg: bool = option(False, "Write all pictures as SVG, too.", "--svg"),
-    n_jobs: int | None = option(None, "Runs at a time, 1 by default; -1: one per core."),
-    scheduler: str | None = SCHEDULER,
     debug: bool = DEBUG,
 ) -> None:
     """Race solvers on M-steps, or on a problem of yours: what each claims, and what is true.
@@ -95,13 +87,13 @@ def compare(
     DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
     """
     with answers_in_words() as kept:
-        from ..race.race import compare_solvers, read_race
+        from ..race.m_step_race import compare_solvers, read_race
 
         names = None if solvers is None else [name.strip() for name in solvers.split(",")]
         memory = int(memory_limit * 2**30)
         if problem is not None:
             table = compare_solvers(
-                read_problem(problem), names, time_limit=time_limit or OWN_TIME_LIMIT,
+                read_problem(problem), names, time_limit=time_limit or 60.0,
                 memory_limit=memory,
             )  # fmt: skip
             show_table(table)
@@ -116,7 +108,7 @@ def compare(
             sys.path.insert(0, "")  # module:function is looked for in the working directory
         given, seconds = _chosen_instances(suite, instances, label)
         out.mkdir(parents=True, exist_ok=True)
-        with progress_bar() as progress, on_cluster(scheduler):
+        with progress_bar() as progress:
             kept.append(f"the rows so far are in {rows}; --resume continues from there")
             race = compare_solvers(
                 given,
@@ -127,7 +119,6 @@ def compare(
                 out=rows,
                 resume=resume,
                 callback=_listener(progress),
-                n_jobs=n_jobs,
                 repeats=repeats,
             )
         _write_report(out, race, svg, "race.jsonl, ")
@@ -138,11 +129,11 @@ def _chosen_instances(suite: str, instances: str | None, label: str) -> tuple[An
     from ..race.suite import TIME_LIMITS, is_instance_name
 
     if instances is None:
-        return suite, TIME_LIMITS.get(suite, TIME_LIMIT)
+        return suite, TIME_LIMITS[suite]
     names = [name.strip() for name in instances.split(",")]
     if all(map(is_instance_name, names)):
-        return names, OWN_TIME_LIMIT
-    return read_instances(Path(instances), label), OWN_TIME_LIMIT
+        return names, TIME_LIMITS["medium"]
+    return read_instances(Path(instances), label), TIME_LIMITS["medium"]
 
 
 def _numbers(text: str) -> list[float]:
@@ -157,7 +148,7 @@ def _numbers(text: str) -> list[float]:
 def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObjective]:
     """The M-steps of a folder's tables, or .npz files of X, y, weights, by file name."""
     objectives: dict[str, MStepObjective] = {}
-    for name, path in files_by_name(folder, "instances", ENDINGS).items():
+    for name, path in files_by_name(folder, (".npz", ".csv", ".tsv", ".txt")).items():
         if path.suffix == ".npz":
             objectives[name] = _from_arrays(path)
         else:
@@ -290,71 +281,25 @@ def _document(race: Race) -> str:
 # Instances for other programs
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf
-  seraph-cvx export --suite full --out library"""
-)
+@app.command(epilog="Example:  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf")
 def export(
-    instance: str | None = argument(None, "Its name, as in the table that compare prints."),
-    cbf: Path | None = option(None, "The file to write, ending in .cbf.", "--cbf", metavar="FILE"),
+    instance: str = argument(..., "Its name, as in the table that compare prints."),
+    cbf: Path = option(..., "The file to write, ending in .cbf.", "--cbf", metavar="FILE"),
     formulation: Literal["primal", "dual"] = option(
         "primal", "Which of the two problems; they have the same value."
     ),
-    suite: Suite | None = option(
-        None, "Instead of one instance all of a suite; full is the library of 40 instances."
-    ),
-    out: Path | None = option(
-        None, "Where a suite goes; one that is there is completed.", metavar="DIR"
-    ),
     debug: bool = DEBUG,
 ) -> None:
-    """Write M-steps with proven optimal values for other programs.
+    """Write an M-step in the Conic Benchmark Format, with its certified value in a .json file."""
+    with answers_in_words():
+        from ..race.cbf import write_cbf
+        from ..race.suite import InstanceSpec
 
-    One instance in the Conic Benchmark Format, with its certified value in a .json file.
-
-    With --suite: every instance as .cbf, .npz and .json, with an interval of its optimal value that
-    is proved in ball arithmetic, a README and checksums.
-    """
-    with answers_in_words() as kept:
-        if suite is not None and out is not None and instance is None and cbf is None:
-            _export_suite(suite, out, kept)
-        elif instance is not None and cbf is not None and suite is None and out is None:
-            from ..race.cbf import write_cbf
-            from ..race.suite import InstanceSpec
-
-            check_output(cbf, (".cbf",))
-            sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation)
-            say(
-                f"Written: {instance}, {formulation}, to {cbf}\n"
-                f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], "
-                f"proved\nfrom the data; that, the spec and checksums are in "
-                f"{cbf.with_suffix('.json')}"
-            )
-        else:
-            raise ValueError(
-                "Give the name of an instance with --cbf FILE, or --suite full with --out DIR."
-            )
-
-
-def _export_suite(suite: Suite, out: Path, kept: list[str]) -> None:
-    from ..race.library import export_library
-
-    count = [0, 0]
-    with progress_bar() as progress:
-
-        def listen(entry: dict[str, Any], number: int, total: int, is_new: bool) -> None:
-            count[is_new] += 1
-            kept[:] = [f"{number} instances are in {out}; the same command goes on from there"]
-            name = entry["instance"]
-            progress.update(progress.task_ids[0], completed=number, total=total, description=name)
-
-        entries = export_library(out, suite, listen)
-    size = sum(path.stat().st_size for path in out.iterdir() if path.is_file())
-    widest = max(entry["relative_width"] for entry in entries)
-    say(
-        f"Written to {out}: {count[1]} instances; {count[0]} were there already.\n"
-        f"Each optimal value is proved to a relative width of {widest:.1e} or less.\n"
-        f"{size / 1e6:.1f} MB; README.md says how to read them, SHA256SUMS has the checksums."
-    )
+        check_output(cbf, (".cbf",))
+        sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation)
+        say(
+            f"Written: {instance}, {formulation}, to {cbf}\n"
+            f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], "
+            f"proved\nfrom the data; that, the spec and checksums are in "
+            f"{cbf.with_suffix('.json')}"
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import typer
@@ -110,11 +109,6 @@ def argument(default: Any, words: str, **more: Any) -> Any:
 
 
 DEBUG = option(False, "Show the Python traceback of an error.", "--debug", callback=remember_debug)
-SCHEDULER = option(
-    None,
-    "Use a Dask cluster: its scheduler's address, or local for two local processes.",
-    metavar="ADDRESS",
-)
 DECIMAL = in_panel("Reading the table", ".", "The decimal mark of the numbers.")
 THOUSANDS = in_panel(
     "Reading the table", None, "What separates the thousands of a number, as in 8,700."
@@ -125,15 +119,6 @@ ENCODING = in_panel(
     "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order mark says.",
     metavar="NAME",
 )
-
-
-def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
-    """A context in which joblib uses a Dask cluster; None: this machine alone."""
-    if scheduler is None:
-        return nullcontext()
-    from ..processes.dask_cluster import dask_cluster
-
-    return dask_cluster(None if scheduler == "local" else scheduler)
 
 
 @app.callback(epilog=EXAMPLES)

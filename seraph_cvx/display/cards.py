@@ -99,23 +99,14 @@ def objective_card(objective: Any) -> str:
 
 def certificate_card(certificate: Any) -> str:
     """Show the gap that a certificate bounds."""
-    return _gap_card("Certificate", "", certificate)
-
-
-def proof_card(proof: Any) -> str:
-    """Show the gap that was proven in ball arithmetic."""
-    return _gap_card("Proof", "proven ", proof, bits=proof.precision)
-
-
-def _gap_card(name: str, how: str, bounds: Any, **more: Any) -> str:
     return card(
-        name,
-        f"{how}relative gap {bounds.relative_gap:.1e}",
-        tone_of_gap(bounds.relative_gap),
-        _bounds_in_words(bounds),
+        "Certificate",
+        f"relative gap {certificate.relative_gap:.1e}",
+        tone_of_gap(certificate.relative_gap),
+        _bounds_in_words(certificate),
         [CERTIFICATE],
-        [SIGN, *_projection_note(bounds), *_dual_point_note(bounds)],
-        {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more},
+        [SIGN, *_projection_note(certificate), *_dual_point_note(certificate)],
+        {"duality gap": certificate.duality_gap, "dual point": certificate.dual_point},
     )
 
 

@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from ..certificate.certify import certify_factor
+from ..certificate import certify_factor
 from ..engine.distances import Factor, as_factor
 from ..engine.passes import OutOfTime
 from ..m_step.solve import MStepSolver

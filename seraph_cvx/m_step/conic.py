@@ -125,7 +125,9 @@ class ConicMStep:
         return (
             self._first.family.is_same(objective.family)
             and len(mine) == len(its)
-            and all(one.is_like(other) for one, other in zip(mine, its, strict=True))
+            and all(
+                one.with_weight(other.weight) == other for one, other in zip(mine, its, strict=True)
+            )
         )
 
     def _run(

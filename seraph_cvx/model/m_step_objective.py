@@ -473,7 +473,7 @@ class MStepObjective:
             return None
         if any(block.is_coercive for block in self.penalties):
             return None
-        if any(block.grows_off_diagonal for block in self.penalties):
+        if any(block.is_diagonal or block.is_sparse for block in self.penalties):
             spread, growth = np.diag(self.pair_moment), np.diag(self.recession_matrix)
             falling = (spread > 0.0) & (growth <= self.zero_eigenvalue * spread)
             return np.eye(len(spread))[np.argmax(falling)] if np.any(falling) else None

@@ -12,7 +12,7 @@ import numpy as np
 from .checks import FloatArray
 from .rounding import FEW_ROUNDINGS, FUNCTION_ERROR, SECOND_ORDER, UNIT, at_least, at_most, gamma
 
-# How many values of c are tried.
+# How many values of c are tried: each residual says what the next one has to be.
 TRIES = 3
 
 

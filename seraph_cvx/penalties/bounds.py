@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +13,12 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma, product_above
 from ..numerics.verified_psd import is_proven_positive_definite
-from .formula import inner_above, square_above
-from .penalty import Constraint, DualTerms, Multiplier, check_matrix
+from .penalty import Constraint, DualTerms, Multiplier, check_features, check_matrix
+from .products_above import inner_above, square_above
 
 MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
-"""Shares by which a matrix is moved into the cone until that is proven, one after the other."""
+"""Shares by which a matrix is moved into the cone until that is proven, one after the other:
+from the rounding of a few features on, by ten."""
 
 LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 """An upper bound on what underflows in a row of LL'."""
@@ -104,25 +105,17 @@ class TraceBound(_Bound):
         return Multiplier(nu * np.eye(len(Z)), product_above(nu, self.weight))
 
     def _gauge(self, L: FloatArray) -> float:
+        """The trace relative to the bound."""
         return square_above(L) / self.weight
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether the trace is within the bound, to rounding."""
         slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
         return float(np.trace(A)) <= self.weight + slack
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether the trace, rounded up, is within the bound."""
         return square_above(L) <= self.weight
-
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclose Z = nu * I and nu * bound."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix
-
-        return ball_matrix(found.matrix), arb(found.matrix[0, 0]) * arb(self.weight)
-
-    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
-        from ..numerics.ball_arithmetic import arb
-
-        return bool((L.transpose() * L).trace() <= arb(self.weight))
 
 
 class UpperBound(_Bound):
@@ -146,11 +139,15 @@ class UpperBound(_Bound):
     """
 
     formula = "A <= B"
-    _own_matrices = ("bound",)
 
     def __init__(self, bound: ArrayLike) -> None:
         self.bound = check_matrix(bound, "bound", positive_definite=True)
         self.upper_bound = self.bound
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block itself, checked to have a row for each feature."""
+        check_features(self, "bound", points)
+        return self
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraint in CVXPY."""
@@ -191,28 +188,19 @@ class UpperBound(_Bound):
         return None
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether bound - A is PSD, to rounding."""
         return self._largest_share(A) <= 1.0 + 1e-12
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether bound - LL' is proven positive definite."""
         size = np.abs(L)
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * np.sum(
             size @ size.T + np.abs(self.bound), axis=1
         )
         return is_proven_positive_definite(self.bound - L @ L.T, error + LEAST_NORMAL)
 
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclose Z and <Z, bound>."""
-        from ..numerics.ball_arithmetic import ball_matrix
-
-        Z = ball_matrix(found.matrix)
-        return Z, (Z * ball_matrix(self.bound)).trace()
-
-    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
-        from ..numerics.ball_arithmetic import ball_matrix, is_proven_psd
-
-        return is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
-
     def _gauge(self, L: FloatArray) -> float:
+        """The largest eigenvalue of LL' relative to the bound."""
         return self._largest_share(L @ L.T)
 
     def _largest_share(self, A: FloatArray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +12,24 @@ from numpy.typing import ArrayLike
 from ..engine.moments import Regularizer
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
-from .formula import Algebra, FormulaPenalty
+from .penalty import Penalty
 
 
-class LinearPenalty(FormulaPenalty):
+class LinearPenalty(Penalty):
     """A linear penalty weight * <T, A>, in whatever coordinates the points are."""
 
+    is_smooth = True
     refers_to_features = False
+
+    def value(self, A: FloatArray) -> float:
+        """The penalty; see the class."""
+        return self.weight * float(np.sum(self._matrix(len(A)) * A))
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The penalty in CVXPY."""
+        import cvxpy as cp
+
+        return weight * cp.sum(cp.multiply(self._matrix(A.shape[0]), A))
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * T."""
@@ -29,8 +41,9 @@ class LinearPenalty(FormulaPenalty):
         is_near = np.allclose(Z, self.weight * T, atol=1e-12 * float(np.max(np.abs(T))))
         return 0.0 if is_near else math.inf
 
-    def _formula(self, algebra: Algebra, A: Any, T: FloatArray) -> Any:
-        return algebra.inner(T, A)
+    @abstractmethod
+    def _matrix(self, n_features: int) -> FloatArray:
+        """The matrix T."""
 
 
 class Trace(LinearPenalty):
@@ -58,6 +71,7 @@ class Trace(LinearPenalty):
         return Regularizer(self.weight, None)
 
     def _matrix(self, n_features: int) -> FloatArray:
+        """The identity."""
         return np.eye(n_features)
 
 
@@ -106,6 +120,7 @@ class Manifold(LinearPenalty):
         return Regularizer(0.0, term)
 
     def _matrix(self, n_features: int) -> FloatArray:
+        """The term of the points that the block was made for."""
         if self.term is None:
             raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
-from .penalty import Constraint, DualTerms, Multiplier, check_matrix
+from .penalty import Constraint, DualTerms, Multiplier, check_features, check_matrix
 
 MOST_PROJECTIONS = 100
-"""Projections in turn onto the constraints and the cone, at most."""
+"""Projections in turn onto the constraints and the cone, at most: far more than sets need that meet
+in more than their edges."""
 
 NEARLY = 1e-6
-"""A constraint whose slack is below this share of its size counts as active in a guess."""
+"""A constraint whose slack is below this share of its size counts as active in a guess: what
+solvers leave of one."""
 
 
 class LinearConstraints(Constraint):
@@ -46,8 +48,6 @@ class LinearConstraints(Constraint):
     >>> near.value(np.eye(2)), near.value(2.0 * np.eye(2))
     (0.0, inf)
     """
-
-    _own_matrices = ("matrices",)
 
     def __init__(
         self,
@@ -81,6 +81,11 @@ class LinearConstraints(Constraint):
         self._rotation, self._triangle = np.linalg.qr(self._rows.T)  # B_i = rotation @ column i
         sizes = np.hypot.reduce(self._rows, axis=1)  # never overflows on the way
         self._tolerances = read_only(self.tolerance * (np.abs(bounds) + sizes))
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block itself, checked to have a row for each feature."""
+        check_features(self, "matrices", points)
+        return self
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraints in CVXPY."""
@@ -136,7 +141,7 @@ class LinearConstraints(Constraint):
         slack = gamma(len(nu) + FEW_ROUNDINGS) * (np.abs(nu) @ np.abs(self._rows))
         conjugate = at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances))
         nearest = (nu @ self._rows).reshape(Z.shape)
-        return Multiplier(nearest, conjugate, slack.reshape(Z.shape), nu)
+        return Multiplier(nearest, conjugate, slack.reshape(Z.shape))
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """A factor near L that satisfies the constraints, by scaling it or by projections.
@@ -165,24 +170,15 @@ class LinearConstraints(Constraint):
         return L * math.sqrt(share) if 0.0 < share < math.inf else L
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether no constraint is violated by more than its tolerance."""
         return bool(np.all(self._excess(A) <= self._tolerances))
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether the same holds of LL' with all rounding errors."""
         size = np.abs(L) @ np.abs(L).T
         sizes = np.abs(self.bounds) + np.abs(self._rows) @ np.ravel(size)
         rounding = gamma(L.shape[1] + L.shape[0] ** 2 + FEW_ROUNDINGS) * sizes
         return bool(np.all(self._excess(L @ L.T) + 2.0 * rounding <= self._tolerances))
-
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclose Z = sum_i nu_i B_i and nu't, for the doubles nu."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix
-
-        numbers = (found.coefficients, self.bounds, self._tolerances)
-        rows = np.column_stack(numbers).tolist()  # type: ignore[arg-type]
-        balls = [[arb(x) for x in row] for row in rows]
-        parts = [ball_matrix(B) * nu for B, (nu, _, _) in zip(self.matrices, balls, strict=True)]
-        total = sum((nu * t + abs(nu) * e for nu, t, e in balls), arb(0))
-        return sum(parts[1:], parts[0]), total
 
     def _least_squares(self, columns: FloatArray, target: FloatArray) -> FloatArray:
         """The least squares solution; for bounds, the nonnegative one."""

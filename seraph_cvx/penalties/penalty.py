@@ -32,7 +32,8 @@ TRUSTED = 1e-12
 computed to this relative error."""
 
 DIFFERENCE = 1e-6
-"""The step of the difference quotients that stand in for second derivatives, relative to A."""
+"""The step of the difference quotients that stand in for second derivatives, relative to A: about
+the cube root of a rounding error, where a central difference is best."""
 
 
 class Multiplier(NamedTuple):
@@ -46,14 +47,11 @@ class Multiplier(NamedTuple):
         Not below P*(Z).
     slack : (m, m) array or None
         By how much an entry of the Z that `conjugate` is of may differ from `matrix`; None: not.
-    coefficients : (k,) array or None
-        What Z was made from, if it was; a proof in ball arithmetic recomputes it.
     """
 
     matrix: FloatArray
     conjugate: float
     slack: FloatArray | None = None
-    coefficients: FloatArray | None = None
 
 
 class DualTerms(NamedTuple):
@@ -79,7 +77,8 @@ class Penalty(ABC):
     `expression` or `constraints`. :func:`seraph_cvx.penalties.check_penalty` tests them. With
     these it can be stated, solved by conic solvers and certified. A block that also has `is_smooth`
     or `prox` can be solved by this package's own solver; one that has `dual_terms` has its place in
-    the dual statement. `examples/guide/model-your-own.md` shows one.
+    the dual statement. `examples/guide/model-your-own.md` shows one. All other methods have a
+    default; a block that knows better overrides them.
 
     Attributes
     ----------
@@ -95,11 +94,8 @@ class Penalty(ABC):
         B, where P allows metrics below it only, and is zero at all of them.
     is_diagonal : bool
         Whether P allows diagonal metrics only, and is zero at all of them.
-    makes_zeros : bool
-        Whether the proximal step sets entries to zero that the metric should then have as such.
-    grows_off_diagonal : bool
-        Whether P grows without bound along every direction that is not diagonal, and along no
-        diagonal one: F can then fall for ever only along a feature.
+    is_sparse : bool
+        Whether P is the weight times the sum of the sizes of all entries off the diagonal.
     refers_to_features : bool
         Whether P depends on the features, so that it means nothing in other coordinates, such as
         those of a kernel. A function of the eigenvalues alone does not.
@@ -128,10 +124,8 @@ class Penalty(ABC):
     is_coercive: bool = False
     upper_bound: FloatArray | None = None
     is_diagonal: bool = False
-    makes_zeros: bool = False
-    grows_off_diagonal: bool = False
+    is_sparse: bool = False
     refers_to_features: bool = True
-    _own_matrices: tuple[str, ...] = ()  # attributes that have a row for each feature
 
     @abstractmethod
     def value(self, A: FloatArray) -> float:
@@ -139,6 +133,11 @@ class Penalty(ABC):
 
     def expression(self, A: Any, weight: Any) -> Any:
         """The penalty as a CVXPY expression of the variable A; `weight` is a Parameter."""
+        if type(self).constraints is Penalty.constraints:
+            raise NotImplementedError(
+                f"{self.name} cannot be stated in CVXPY: it lacks the method expression, or "
+                'constraints. Write one, or use solver="newton".'
+            )
         return 0.0
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
@@ -159,23 +158,16 @@ class Penalty(ABC):
         return type(self).__name__
 
     @property
-    def is_of_user(self) -> bool:
-        """Whether the block is of a class outside of this package."""
-        return not type(self).__module__.startswith(f"{__package__}.")
-
-    @property
-    def has_prox(self) -> bool:
-        """Whether the block has a proximal step."""
-        return type(self).prox is not Penalty.prox
-
-    @property
     def is_solvable(self) -> bool:
         """Whether the package's own solver can take the block."""
-        return self.is_smooth or self.has_prox
+        return self.is_smooth or type(self).prox is not Penalty.prox
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The proximal step argmin_A P(A) + ||A - Y||_F^2 / (2 step), over all symmetric A."""
-        raise NotImplementedError(f"{self.name} has no proximal step.")
+        raise NotImplementedError(
+            f"{self.name} has no proximal step: it lacks the method prox. Write it, or set "
+            "is_smooth where the penalty is; or use a conic solver."
+        )
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
         """A matrix Z and P*(Z) as CVXPY expressions of new variables."""
@@ -189,20 +181,14 @@ class Penalty(ABC):
         gradient = self.subgradient(A)
 
         def bend(D: FloatArray) -> FloatArray:
+            """How the gradient changes along D, by a central difference."""
             h = DIFFERENCE * (1.0 + np.linalg.norm(A)) / max(float(np.linalg.norm(D)), 1e-300)
             return np.asarray((self.subgradient(A + h * D) - self.subgradient(A - h * D)) / (2 * h))
 
         return TermPoint(self.value(A), gradient, bend)
 
     def for_points(self, points: FloatArray) -> Self:
-        """The block for these points: checked against their features, which it may need to know."""
-        for name in self._own_matrices:
-            own = getattr(self, name)
-            if own is not None and own.shape[-1] != points.shape[1]:
-                raise ValueError(
-                    f"{name} is {own.shape[-1]} x {own.shape[-1]}, but the points have "
-                    f"{points.shape[1]} features."
-                )
+        """The block for these points: checked against them, or made of them."""
         return self
 
     def with_weight(self, weight: float) -> Self:
@@ -211,20 +197,14 @@ class Penalty(ABC):
         other.weight = weight
         return other
 
-    def is_like(self, other: Penalty) -> bool:
-        """Whether the other is the same block, but perhaps for its weight."""
-        mine, its = (
-            {key: value for key, value in vars(block).items() if key[0] != "_" and key != "weight"}
-            for block in (self, other)
-        )
-        return (
-            type(self) is type(other)
-            and mine.keys() == its.keys()
-            and all(mine[key] is its[key] or np.array_equal(mine[key], its[key]) for key in mine)
-        )
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Penalty) and self.weight == other.weight and self.is_like(other)
+        if type(self) is not type(other):
+            return False
+        mine, its = ({"weight": block.weight, **vars(block)} for block in (self, other))
+        mine, its = ({key: kept[key] for key in kept if key[0] != "_"} for kept in (mine, its))
+        return mine.keys() == its.keys() and all(
+            mine[key] is its[key] or np.array_equal(mine[key], its[key]) for key in mine
+        )
 
     def __hash__(self) -> int:
         return hash((type(self), self.weight))
@@ -260,22 +240,10 @@ class Penalty(ABC):
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray | None:
         """What pulls the metric away from zero, given what the pairs do; None: no closed form."""
-        return None
-
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclose Z and P*(Z) in balls, for a certificate with rigorous=True."""
-        raise ValueError(self._no_balls)
-
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Enclose P(LL') in a ball."""
-        raise ValueError(self._no_balls)
-
-    @property
-    def _no_balls(self) -> str:
-        return (
-            f"{self.name} cannot be proven in ball arithmetic: it lacks the methods ball_terms and "
-            "ball_value. certify(..., rigorous=False) bounds its rounding errors too."
-        )
+        zero = np.zeros_like(pull)
+        if self.value(zero) == math.inf:
+            return np.full_like(pull, math.inf)
+        return pull - self.subgradient(zero) if self.is_smooth else None
 
 
 class Constraint(Penalty):
@@ -297,12 +265,6 @@ class Constraint(Penalty):
         """Zero where LL' is proven to be in the set, and infinite elsewhere."""
         return 0.0 if self._is_proven_inside(L) else math.inf
 
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Zero, or infinity where LL' is not proven to be in the set."""
-        from ..numerics.ball_arithmetic import arb
-
-        return arb(0) if self._is_proven_in_balls(L, L_doubles) else arb("inf")
-
     @abstractmethod
     def _contains(self, A: FloatArray) -> bool:
         """Whether A is in the set, to rounding."""
@@ -311,9 +273,13 @@ class Constraint(Penalty):
     def _is_proven_inside(self, L: FloatArray) -> bool:
         """Whether LL' is proven to be in the set, rounding allowed for."""
 
-    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
-        """Whether the same is proven for a matrix of balls."""
-        return self._is_proven_inside(L_doubles)
+
+def check_features(block: Penalty, name: str, points: FloatArray) -> None:
+    """Check that a matrix of the block has a row for each feature of the points."""
+    own, m = getattr(block, name), points.shape[1]
+    if own is not None and own.shape[-1] != m:
+        k = own.shape[-1]
+        raise ValueError(f"{name} is {k} x {k}, but the points have {m} features.")
 
 
 def check_matrix(given: ArrayLike, name: str, *, positive_definite: bool = False) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,15 +12,15 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import is_clearly_definite, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
 from ..numerics.verified_psd import log_determinant_bounds
-from .formula import Algebra, FormulaWithConjugate, inner_above, square_above
-from .penalty import Multiplier, TermPoint, check_matrix
+from .penalty import DualTerms, Multiplier, Penalty, TermPoint, check_features, check_matrix
+from .products_above import inner_above, square_above
 
 
-class PriorPenalty(FormulaWithConjugate):
+class PriorPenalty(Penalty):
     """A penalty on the distance to a prior metric."""
 
+    is_smooth = True
     is_coercive = True
-    _own_matrices = ("prior",)
     _needs_definite_prior = False
 
     def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
@@ -29,6 +29,11 @@ class PriorPenalty(FormulaWithConjugate):
         if prior is not None:
             self.prior = check_matrix(prior, "prior", positive_definite=self._needs_definite_prior)
         self.refers_to_features = prior is not None
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block itself, its prior checked to have a row for each feature."""
+        check_features(self, "prior", points)
+        return self
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
         """The sum of Z and `missing`."""
@@ -61,6 +66,29 @@ class Ridge(PriorPenalty):
 
     formula = "w/2 ||A - prior||^2"
 
+    def value(self, A: FloatArray) -> float:
+        """The penalty; see the class."""
+        return self.weight * float(np.sum(np.square(A - self._matrix(len(A))))) / 2
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The penalty in CVXPY."""
+        import cvxpy as cp
+
+        return weight * (cp.sum_squares(A - self._matrix(A.shape[0])) / 2)
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """The conjugate <Z, prior> + ||Z||_F^2 / (2 weight)."""
+        squared = float(np.sum(np.square(Z))) / self.weight
+        return float(np.sum(Z * self._matrix(len(Z)))) + squared / 2
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """The multiplier Z = weight * U and its conjugate, with a new variable U."""
+        import cvxpy as cp
+
+        U = cp.Variable((n_features, n_features), symmetric=True, name="U")
+        linear = cp.sum(cp.multiply(U, self._matrix(n_features)))
+        return DualTerms(weight * U, weight * (linear + cp.sum_squares(U) / 2), [])
+
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * (A - prior)."""
         return np.asarray(self.weight * (A - self._matrix(len(A))))
@@ -86,17 +114,8 @@ class Ridge(PriorPenalty):
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * (size @ size.T + np.abs(prior))
         return square_above(np.abs(L @ L.T - prior) + error, 0.5 * self.weight)
 
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
-        """The pull plus weight * prior: minus the gradient at zero."""
-        return np.asarray(pull + self.weight * self._matrix(len(pull)))
-
-    def _formula(self, algebra: Algebra, A: Any, T: FloatArray) -> Any:
-        return algebra.squares(A - algebra.constant(T)) / 2
-
-    def _conjugate(self, algebra: Algebra, U: Any, T: FloatArray) -> Any:
-        return algebra.inner(U, algebra.constant(T)) + algebra.squares(U) / 2
-
     def _matrix(self, n_features: int) -> FloatArray:
+        """The prior."""
         return np.zeros((n_features, n_features)) if self.prior is None else self.prior
 
 
@@ -126,6 +145,32 @@ class LogDet(PriorPenalty):
     def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
         super().__init__(weight, prior)
         self._inverse = None if self.prior is None else _inverse(self.prior)
+
+    def value(self, A: FloatArray) -> float:
+        """The divergence; see the class. Infinite where A is not positive definite."""
+        Q = self._matrix(len(A))
+        return self.weight * (float(np.sum(Q * A)) - _log_det(A) - (_log_det(Q) + len(A)))
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The divergence in CVXPY."""
+        import cvxpy as cp
+
+        Q = self._matrix(A.shape[0])
+        constant = _log_det(Q) + A.shape[0]
+        return weight * (cp.sum(cp.multiply(Q, A)) - cp.log_det(A) - constant)
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """The conjugate weight * [log det Q - log det(Q - Z / weight)]."""
+        Q = self._matrix(len(Z))
+        return self.weight * (_log_det(Q) - _log_det(Q - Z / self.weight))
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """The multiplier Z = weight * U and its conjugate, with a new variable U."""
+        import cvxpy as cp
+
+        Q, shape = self._matrix(n_features), (n_features, n_features)
+        U = cp.Variable(shape, symmetric=True, name="U")
+        return DualTerms(weight * U, weight * (_log_det(Q) - cp.log_det(Q - U)), [])
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * (Q - A^{-1}), at a positive definite A."""
@@ -172,23 +217,21 @@ class LogDet(PriorPenalty):
         terms = *linear, -found[0], -_log_det_bounds(Q)[0], -float(len(L))
         return at_most(*(self.weight * term for term in terms))
 
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
-        """Infinite: the divergence of zero is."""
-        return np.full_like(pull, math.inf)
-
-    def _formula(self, algebra: Algebra, A: Any, T: FloatArray) -> Any:
-        Q = algebra.constant(T)
-        return algebra.inner(Q, A) - algebra.log_det(A) - (algebra.log_det(Q) + len(T))
-
-    def _conjugate(self, algebra: Algebra, U: Any, T: FloatArray) -> Any:
-        Q = algebra.constant(T)
-        return algebra.log_det(Q) - algebra.log_det(Q - U)
-
     def _matrix(self, n_features: int) -> FloatArray:
+        """Q, the inverse of the prior."""
         return np.eye(n_features) if self._inverse is None else self._inverse
 
 
+def _log_det(A: FloatArray) -> float:
+    """The logarithm of the determinant; minus infinity where A is not positive definite."""
+    try:
+        return 2.0 * float(np.sum(np.log(np.diag(np.linalg.cholesky(A)))))
+    except np.linalg.LinAlgError:
+        return -math.inf
+
+
 def _log_det_bounds(Q: FloatArray) -> tuple[float, float]:
+    """Bounds on log det Q; infinite ones where Q is not proven positive definite."""
     return log_determinant_bounds(Q, np.zeros_like(Q)) or (-math.inf, math.inf)
 
 

@@ -8,23 +8,25 @@ from typing import Any
 import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import project, symmetrize
+from ..numerics.psd_cone import project, symmetrize, to_unit_size
 from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
-from .formula import gram_above
 from .penalty import Constraint, DualTerms, Multiplier, Penalty, conjugate_by_multiplier
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
-"""Eigenvalues of a metric below one of these shares of the largest are taken for zero."""
+"""Eigenvalues of a metric below one of these shares of the largest are taken for zero: all are
+tried, and the best is taken."""
 
 MOST_PROJECTIONS, SETTLED = 300, 1e-12
-"""Projections that a guess takes at most, and the change at which it has settled."""
+"""Projections that a guess takes at most, and the change relative to the weight at which it has
+settled: below what a certificate allows for rounding."""
 
 
 class _OffDiagonal(Penalty):
     """A penalty on entries off the diagonal: its conjugate is zero where |Z_ij| <= `_limit`."""
 
-    grows_off_diagonal = True
-    _limit = math.inf
+    def _limit(self) -> float:
+        """The largest entry that a Z with a finite conjugate may have."""
+        return math.inf
 
     def conjugate(self, Z: FloatArray) -> float:
         """Zero where |Z_ij| is at most the weight off a zero diagonal, and infinite elsewhere."""
@@ -32,7 +34,7 @@ class _OffDiagonal(Penalty):
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The proximal step: entries off the diagonal shrink by step * weight."""
-        small = np.sign(Y) * np.maximum(np.abs(Y) - step * self._limit, 0.0)
+        small = np.sign(Y) * np.maximum(np.abs(Y) - step * self._limit(), 0.0)
         np.fill_diagonal(small, np.diag(Y))
         return np.asarray(small)
 
@@ -41,19 +43,13 @@ class _OffDiagonal(Penalty):
         import cvxpy as cp
 
         Z = cp.Variable((n_features, n_features), symmetric=True, name="Z")
-        bounds = [cp.abs(Z) <= weight] if math.isfinite(self._limit) else []
+        bounds = [cp.abs(Z) <= weight] if math.isfinite(self._limit()) else []
         return DualTerms(Z, 0.0, [*bounds, cp.diag(Z) == 0])
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z cut off at the weight, with a zero diagonal."""
-        cut = np.clip((Z + Z.T) / 2.0, -self._limit, self._limit)
+        cut = np.clip((Z + Z.T) / 2.0, -self._limit(), self._limit())
         return Multiplier(_off_diagonal(cut), 0.0)
-
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclosures of Z and of its conjugate, which is zero."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix
-
-        return ball_matrix(found.matrix), arb(0)
 
 
 class Sparse(_OffDiagonal):
@@ -75,13 +71,13 @@ class Sparse(_OffDiagonal):
     """
 
     formula = "w sum_ij |A_ij|"
-    makes_zeros = True
+    is_sparse = True
 
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = check_number(weight, "weight", 0.0, strict=True)
 
-    @property
-    def _limit(self) -> float:  # type: ignore[override]
+    def _limit(self) -> float:
+        """The weight."""
         return self.weight
 
     def value(self, A: FloatArray) -> float:
@@ -141,19 +137,11 @@ class Sparse(_OffDiagonal):
 
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on the penalty at LL'."""
-        gram, error, exponent = gram_above(L)
-        sizes = np.abs(gram) + error
-        np.fill_diagonal(sizes, 0.0)
+        L, exponent = to_unit_size(L)
+        error = gamma(L.shape[1] + FEW_ROUNDINGS) * (np.abs(L) @ np.abs(L).T)
+        sizes = _off_diagonal(np.abs(L @ L.T) + error)
         slack = 1.0 + gamma(sizes.size + FEW_ROUNDINGS)
-        return product_above(self.weight, float(np.sum(sizes)), slack, exponent=exponent)
-
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Enclose the penalty at LL'."""
-        from ..numerics.ball_arithmetic import arb
-
-        A = (L * L.transpose()).table()
-        entries = (abs(x) for i, row in enumerate(A) for j, x in enumerate(row) if i != j)
-        return arb(self.weight) * sum(entries, arb(0))
+        return product_above(self.weight, float(np.sum(sizes)), slack, exponent=2 * exponent)
 
 
 class Diagonal(_OffDiagonal, Constraint):
@@ -187,10 +175,12 @@ class Diagonal(_OffDiagonal, Constraint):
         return np.diag(np.diag(pull))
 
     def _contains(self, A: FloatArray) -> bool:
+        """Whether A is diagonal."""
         return not np.any(_off_diagonal(A))
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
-        used = L != 0.0  # at most one entry in each row and column
+        """Whether L has at most one entry in each row and column: LL' is diagonal."""
+        used = L != 0.0
         return bool(np.max(used.sum(axis=0), initial=0) <= 1 and np.max(used.sum(axis=1)) <= 1)
 
     def __repr__(self) -> str:
@@ -198,4 +188,5 @@ class Diagonal(_OffDiagonal, Constraint):
 
 
 def _off_diagonal(A: FloatArray) -> FloatArray:
+    """The matrix with zeros on its diagonal."""
     return np.asarray(A - np.diag(np.diag(A)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -43,8 +43,6 @@ class Attempt:
     compile_seconds, solve_seconds, certify_seconds : float
         Stating and canonicalizing the problem, or setting it up; inside the solver, where None is
         the rest of its time; and in certificates by which it decides whether to go on.
-    dimacs : list of six floats, optional
-        See `dimacs.py`.
     """
 
     matrix: FloatArray | None
@@ -54,7 +52,6 @@ class Attempt:
     compile_seconds: float = 0.0
     solve_seconds: float | None = None
     certify_seconds: float = 0.0
-    dimacs: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)

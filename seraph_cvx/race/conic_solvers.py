@@ -32,7 +32,6 @@ def conic(
 
     from ..m_step.conic import options_for
     from ..m_step.statement import build_statement
-    from .dimacs import dimacs_errors
 
     def all_options(seconds: float) -> dict[str, Any]:
         known = options_for(solver, tol, seconds if solver in TIME_LIMITED else None, None)
@@ -63,7 +62,6 @@ def conic(
         int(problem.solver_stats.num_iters or 0),
         time.perf_counter() - clock - solved,
         solved,
-        dimacs=dimacs_errors(data, answer, solver),
     )
 
 

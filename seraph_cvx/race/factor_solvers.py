@@ -23,18 +23,6 @@ from .formula_solvers import ListedProblem, require_plain
 if TYPE_CHECKING:
     import cvxpy as cp
 
-FIRST_RANK = 4
-"""The columns with which a method starts, if there are as many features."""
-
-LEAST_SECONDS = 1e-3
-"""The time limit of a method when no time is left: some take no zero."""
-
-LEAST_REDUCTION = 0.1
-"""New columns have to lower f by this share of the tolerance."""
-
-FEW_ENTRIES = 32
-"""Up to this many distinct entries of LL', distances are stated by them: fewer than in VL."""
-
 NONLINEAR: dict[str, tuple[str, tuple[str, ...], str, dict[str, Any]]] = {
     "UNO": (
         *("unopy", ("primal_tolerance", "dual_tolerance"), "time_limit"),
@@ -52,7 +40,7 @@ def on_factor(
     time_limit: float,
     name: str,
     /,
-    rank: int = FIRST_RANK,
+    rank: int = 4,
     largest_rank: int | None = None,
     **options: Any,
 ) -> Attempt:
@@ -101,7 +89,7 @@ def with_more_columns(point: FactorPoint, tol: float, most: int) -> FloatArray |
     if not len(chosen):
         return None
     columns = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
-    reduction = LEAST_REDUCTION * tol * max(1.0, abs(point.value))
+    reduction = 0.1 * tol * max(1.0, abs(point.value))  # by less a column is not worth it
     longest = float(np.linalg.norm(point.L)) or point.program.typical_size**0.5
     for length in longest * 0.5 ** np.arange(20):
         L = np.hstack([point.L, length * columns])
@@ -121,7 +109,7 @@ class Descent:
     ) -> None:
         self.objective, self.start, self.deadline = objective, start, deadline
         self.gradient_tol = tol / max(1.0, float(np.linalg.norm(start)))
-        self.seconds = max(LEAST_SECONDS, deadline - time.perf_counter())
+        self.seconds = max(1e-3, deadline - time.perf_counter())  # some methods take no zero
         self.point = objective.whitened_program.at(start)
         self.scale = max(1.0, abs(self.point.value))
 
@@ -219,7 +207,7 @@ def state_on_factor(problem: ListedProblem, start: FloatArray) -> tuple[cp.Varia
     L = cp.Variable(start.shape, name="L")
     L.value = start
     i, j = problem.entries
-    if len(i) <= FEW_ENTRIES:
+    if len(i) <= 32:  # fewer terms than in the rows of VL
         distances = problem.pair_matrix @ (L @ L.T)[i, j]
     else:
         distances = cp.sum(cp.square(problem.differences @ L), axis=1)

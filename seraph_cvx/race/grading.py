@@ -17,7 +17,6 @@ import math
 import os
 import time
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -32,10 +31,6 @@ from ..solvers.solution import grade_matrix
 from .attempt import Entrant, NotForThisProblem
 from .race_table import EMPTY_ROW
 from .suite import InstanceSpec, checksum_of, objective_of
-
-REFERENCE_TOL = 1e-9
-
-LONGEST_DETAIL = 500
 
 
 def attempt_once(
@@ -54,7 +49,6 @@ def attempt_once(
     elapsed, inside = time.perf_counter() - clock, attempt.solve_seconds
     others = float(attempt.compile_seconds), float(attempt.certify_seconds)
     inside = max(0.0, elapsed - sum(others)) if inside is None else float(inside)
-    errors = np.asarray(attempt.dimacs, dtype=np.float64)
     return {
         "matrix": None if attempt.matrix is None else np.array(attempt.matrix, dtype=np.float64),
         "said": str(attempt.word),
@@ -65,7 +59,6 @@ def attempt_once(
         "certify_seconds": others[1],
         "total_seconds": inside + sum(others),
         "load": load,
-        "dimacs": errors.tolist() if np.all(np.isfinite(errors)) else None,  # NaN where none
     }
 
 
@@ -75,7 +68,7 @@ def grade(objective: MStepObjective, lower: float, outcome: Outcome) -> dict[str
     row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
     row |= {"matrix": None} | (outcome.result or {})
     raw = row.pop("matrix")
-    row["detail"] = row["detail"][:LONGEST_DETAIL]
+    row["detail"] = row["detail"][:500]  # a line of the table, not a log
     if row["outcome"] != "done":
         return row
     if raw is None:
@@ -101,35 +94,19 @@ def grade(objective: MStepObjective, lower: float, outcome: Outcome) -> dict[str
 
 
 def reference_of(name: str, objective: MStepObjective) -> dict[str, Any]:
-    """The reference line of an instance: the interval of its optimal value, checksum and sizes."""
+    """The reference line of an instance: a certified interval of its optimal value, sizes."""
     with one_blas_thread():
-        lower, upper = reference_interval(objective)
+        certificate = newton_method(objective, tol=1e-9, time_limit=60.0).certificate
+    if certificate is None:
+        raise RuntimeError("No lower bound could be proved.")
     return {
         "instance": name,
-        "lower": lower,
-        "upper": upper,
+        "lower": certificate.dual_value,
+        "upper": certificate.primal_value,
         "checksum": data_checksum(objective),
         "n_points": objective.pairs.n_points,
         "n_features": objective.pairs.n_features,
     }
-
-
-def reference_interval(objective: MStepObjective) -> tuple[float, float]:
-    """An interval of the optimal value of an M-step: certified, or else proved in ball arithmetic.
-
-    The latter is tried where the former is wider than `REFERENCE_TOL`, as rounding makes it on
-    badly scaled points, and python-flint is installed.
-    """
-    certificate = newton_method(objective, REFERENCE_TOL, time_limit=60.0).certificate
-    if certificate is None:
-        raise RuntimeError("No lower bound could be proved.")
-    lower, upper = certificate.dual_value, certificate.primal_value
-    if certificate.relative_gap > REFERENCE_TOL and find_spec("flint") is not None:
-        from ..certificate.proof import prove
-
-        proof = prove(objective, certificate.metric, enough=REFERENCE_TOL)
-        lower, upper = max(lower, proof.dual_value), min(upper, proof.primal_value)
-    return lower, upper
 
 
 def data_checksum(objective: MStepObjective) -> str:

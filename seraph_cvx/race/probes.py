@@ -8,24 +8,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from importlib.util import find_spec
 
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
-from ..processes.isolation import Outcome
-from ..processes.workers import ONE_THREAD, close_servers, server_of_thread
+from ..processes.isolation import ForkServer, Outcome
+from ..processes.workers import ONE_THREAD
 from ..solvers.solution import grade_matrix
 from .attempt import TUNED_SUFFIX, Entrant
 from .conic_solvers import conic
 
-PROBE_SECONDS = 60.0
-PROBE_TOL = 1e-4
 LARGEST_GAP = 0.01
-"""The relative gap that an answer to the tiny M-step may have: slow solvers are not refused."""
+"""The relative gap that an answer to the tiny M-step may have: a hundred times the tolerance that
+is asked for, so that slow solvers are not refused, and wrong ones are."""
 
 REQUIRED = ("CLARABEL", "SCS")
 """The conic solvers that come with this package and are tested with it."""
+
+
+_KNOWN: dict[Entrant, str] = {}
+"""The obstacles of the entrants that this process has probed."""
 
 
 def obstacles(entrants: Sequence[Entrant]) -> dict[str, str]:
@@ -33,10 +35,11 @@ def obstacles(entrants: Sequence[Entrant]) -> dict[str, str]:
 
     Solvers are probed once by a process, whatever their formulation.
     """
-    try:
-        return {entrant.label: _obstacle(_as_probed(entrant)) for entrant in entrants}
-    finally:
-        close_servers(__name__)
+    with ForkServer([__name__, "cvxpy"], ONE_THREAD) as server:
+        for probed in map(_as_probed, entrants):
+            if probed not in _KNOWN:
+                _KNOWN[probed] = _obstacle(probed, server)
+    return {entrant.label: _KNOWN[_as_probed(entrant)] for entrant in entrants}
 
 
 def _as_probed(entrant: Entrant) -> Entrant:
@@ -45,13 +48,12 @@ def _as_probed(entrant: Entrant) -> Entrant:
     return replace(entrant, solver=solver, formulation="", extra=entrant.extra[:1], options=())
 
 
-@cache
-def _obstacle(entrant: Entrant) -> str:
+def _obstacle(entrant: Entrant, server: ForkServer, seconds: float = 60.0) -> str:
+    """Why an entrant cannot race; those that come with this package are not tried."""
     missing = what_is_missing(entrant)
     if missing or entrant.solver in REQUIRED or entrant.distribution in ("", "scipy"):
         return missing
-    server = server_of_thread(__name__, [__name__, "cvxpy"], ONE_THREAD)
-    return describe(entrant, server.run(probe, entrant, time_limit=PROBE_SECONDS))
+    return describe(entrant, server.run(probe, entrant, seconds, time_limit=seconds))
 
 
 def what_is_missing(entrant: Entrant) -> str:
@@ -61,7 +63,7 @@ def what_is_missing(entrant: Entrant) -> str:
     return f"{entrant.solver} is not installed: pip install {entrant.distribution}"
 
 
-def probe(entrant: Entrant) -> tuple[str, float]:
+def probe(entrant: Entrant, seconds: float = 60.0) -> tuple[str, float]:
     """Solve a tiny problem, in a separate process: the solver's status and its error.
 
     For a conic solver that is the smallest problem with both cones, for the others an M-step.
@@ -71,7 +73,7 @@ def probe(entrant: Entrant) -> tuple[str, float]:
         return solve_both_cones(entrant.extra[0])
     X = [[0.0, 0.1], [0.2, 0.0], [2.0, 1.0], [2.3, 0.8], [0.1, 0.9]]
     objective = MStepObjective(PairSet.from_labels(X, [0, 0, 1, -1, -1]))
-    attempt = entrant.solve(objective, PROBE_TOL, PROBE_SECONDS)
+    attempt = entrant.solve(objective, LARGEST_GAP / 100.0, seconds)
     graded = None if attempt.matrix is None else grade_matrix(objective, attempt.matrix)
     if graded is None:
         return f"{attempt.word}, without a matrix", float("inf")

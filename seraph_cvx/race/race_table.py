@@ -28,7 +28,6 @@ EMPTY_ROW: dict[str, Any] = {
     "proved_gap": None,
     "psd_violation": None,
     "value": None,
-    "dimacs": None,
     "compile_seconds": None,
     "solve_seconds": None,
     "certify_seconds": None,
@@ -41,17 +40,13 @@ EMPTY_ROW: dict[str, Any] = {
 }
 """The entries of a row before its run, besides its key."""
 
-OPTIONAL = {"repeat": 1} | {name: empty for name, empty in EMPTY_ROW.items() if name != "outcome"}
-"""What a line may leave out, as those of earlier versions and of committed races do."""
-
 FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("instance", "solver", "formulation"), (str,)),
+    "tol": NUMBER,
+    "repeat": (int,),
     **{
         name: (type(empty), *(NUMBER if empty is None else ())) for name, empty in EMPTY_ROW.items()
     },
-    "tol": NUMBER,
-    "repeat": (int,),
-    "dimacs": (list, type(None)),
 }
 """The types of the entries of a row."""
 
@@ -90,8 +85,11 @@ class RaceJournal(Journal):
     def take(self, kind: str, content: dict[str, Any]) -> None:
         """Check a line and keep it."""
         if kind == "row":
-            _check_row(content := OPTIONAL | content)
-            self.rows[key_of(content)] = content
+            # a line leaves out what is empty, but for the outcome
+            content = {**EMPTY_ROW, "outcome": None, **content}
+            row = {name: content[name] for name in FIELDS}
+            _check_row(row)
+            self.rows[key_of(row)] = row
         elif kind == "reference":
             check_fields(content, REFERENCE_FIELDS)
             self.references[content["instance"]] = content
@@ -112,13 +110,20 @@ def _check_row(row: Mapping[str, Any]) -> None:
     check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
     if not 0.0 < row["tol"] < 1.0:
         raise ValueError(f"tol {row['tol']}")
-    if row["dimacs"] is not None:
-        check_fields(row["dimacs"], dict.fromkeys(range(max(1, len(row["dimacs"]))), NUMBER))
 
 
 @dataclass(frozen=True)
 class Race(ResultTable):
     """The rows of a race, with the instances' certified intervals and what raced.
+
+    A row has instance, solver, formulation, tol, repeat; outcome ("done", "error", "time limit",
+    "memory limit", "crashed", "not run", or "not for this problem" where the solver cannot take a
+    penalty of the M-step); said (the solver's own status), claims (whether that claims success),
+    true_gap, proved_gap, psd_violation (before projection, relative to the largest eigenvalue),
+    value; compile_seconds (CVXPY's chain, or our own set-up), solve_seconds, certify_seconds (in
+    the certificates by which ours and the methods on a factor stop; zero for the others),
+    total_seconds, their sum; grade_seconds (of the referee, afterwards), iterations, peak_bytes,
+    load (of the machine, before the run) and detail.
 
     Attributes
     ----------
@@ -218,7 +223,6 @@ PRINTED = {
     "true_gap": "true gap",
     "proved_gap": "proved gap",
     "psd_violation": "PSD violation",
-    "dimacs": "worst DIMACS",
     "compile_seconds": "compile (s)",
     "solve_seconds": "solve (s)",
     "certify_seconds": "certify (s)",
@@ -231,7 +235,6 @@ PRINTED = {
 
 
 def _printed(row: Mapping[str, Any]) -> dict[str, Any]:
-    errors = None if row["dimacs"] is None else max(map(abs, row["dimacs"]))
-    shown = {**row, "peak_bytes": round((row["peak_bytes"] or 0) / 2**20) or None, "dimacs": errors}
+    shown = {**row, "peak_bytes": round((row["peak_bytes"] or 0) / 2**20) or None}
     cells = {title: "" if shown[name] is None else shown[name] for name, title in PRINTED.items()}
     return {"instance": row["instance"], "solver": label_of(row)} | cells

@@ -1,41 +1,10 @@
-"""The solvers of a race: ours, those of other packages, and registered ones.
+"""The solvers of a race: ours, those of other packages, and functions of your own.
 
 A solver of your own is a function that takes an M-step, and the tolerance and time limit if it has
 parameters `tol` and `time_limit`. It returns a matrix; or a matrix and whether it claims to have
 reached the tolerance; or an :class:`Attempt`, which says more. Only the matrix is graded; nothing
-else is believed. Such a function can race directly, ``solvers=["newton", function]``. To enter it
-by name, also on the command line, put it into a file. This one, in ``toy.py``, takes projected
-gradient steps of fixed length:
-
-.. code-block:: python
-
-    import numpy as np
-
-    from seraph_cvx.numerics.psd_cone import project
-
-
-    def solve(objective, tol):
-        m = objective.pairs.n_features
-        A, length = np.zeros((m, m)), 20.0 / objective.smoothness_bound
-        for step in range(2000):
-            new = project(A - length * objective.gradient(A))
-            if np.linalg.norm(new - A) <= tol * length:
-                return new, True
-            A = new
-        return A, False
-
-and races after
-
-.. code-block:: python
-
-    from seraph_cvx import compare_solvers
-    from seraph_cvx.race.solvers import register_solver
-
-    register_solver("toy", "toy:solve")
-    table = compare_solvers("tiny", solvers=["toy", "newton"])
-
-Each run is in a separate process, which imports the function: a registered one cannot live in
-the script that calls ``compare_solvers``. See ``examples/guide/race-your-own.md``.
+else is believed. Such a function can race directly, ``solvers=["newton", function]``, or by the
+name of the file it is in, ``"name=module:function"``, also on the command line.
 """
 
 from __future__ import annotations
@@ -56,77 +25,6 @@ from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
 from .formula_solvers import FORMULA_ENTRANTS
 from .probes import obstacles, what_is_missing
 
-_REGISTERED: dict[str, Entrant] = {}
-
-
-def register_solver(name: str, function: str | Callable[..., Any]) -> None:
-    """Enter a solver into every race from now on.
-
-    Parameters
-    ----------
-    name : str
-        What the tables call it.
-    function : str or callable
-        ``"module:function"``, or a function at the top level of an importable module. It is called
-        as ``function(objective)``, with `tol` and `time_limit` if it has parameters of these names.
-
-    Examples
-    --------
-    >>> register_solver("own", "seraph_cvx.race.solvers:our_solver")
-    >>> [entrant.label for entrant in entrants(["own"])]
-    ['own']
-    >>> forget_solver("own")
-    """
-    if not isinstance(function, str):
-        function = f"{function.__module__}:{function.__qualname__}"
-    module, _, attribute = function.partition(":")
-    if module == "__main__":
-        raise ValueError(
-            f"{name}: the function is defined in the running script, which other processes cannot "
-            "import. Move it to a separate file, say own_solver.py, and register "
-            f'"own_solver:{attribute}".'
-        )
-    if not attribute or "." in attribute or not callable(_find(module, attribute)):
-        raise ValueError(
-            f"{name}: {function!r} is not a top-level function of an importable module. Write it "
-            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
-        )
-    if name in _OUR_SOLVERS or name.isupper() or not name or set(name) & set("/=, "):
-        raise ValueError(
-            f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
-            "solvers), without / = and comma."
-        )
-    _REGISTERED[name] = Entrant(name, "", f"{attempt.__name__}:solve_imported", (function,))
-
-
-def forget_solver(name: str) -> None:
-    """Remove a registered solver.
-
-    Examples
-    --------
-    >>> from seraph_cvx.race.solvers import entrants, forget_solver, register_solver
-    >>> register_solver("own", "seraph_cvx.race.solvers:our_solver")
-    >>> forget_solver("own")
-    >>> entrants(["own"])
-    Traceback (most recent call last):
-    ...
-    ValueError: There is no solver 'own'. Those that are installed are newton, fista, ...
-    """
-    _REGISTERED.pop(name, None)
-
-
-def _find(module: str, attribute: str) -> Any:
-    """An attribute of a module, None where there is no such module; its own errors are told."""
-    try:
-        return getattr(import_module(module), attribute, None)
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            return None
-        raise ValueError(
-            f"{module} cannot be imported, because of what it imports itself: "
-            f"{type(error).__name__}: {error}."
-        ) from error
-
 
 def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     """Choose the solvers of a race.
@@ -134,9 +32,9 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     Parameters
     ----------
     solvers : sequence, optional
-        Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
-        name, or ``"name=module:function"``, which registers it. A function of your own, which takes
-        an objective and returns a matrix. Or a pair of either and a dict of its options, such as
+        Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, or
+        ``"name=module:function"`` of a function of your own, which takes an objective and returns a
+        matrix. Such a function itself. Or a pair of either and a dict of its options, such as
         ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed and solve a tiny problem.
 
     Examples
@@ -149,7 +47,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
         others = [e for kind in kinds_of_entrants().values() for e in kind]
         reasons = obstacles(others)
         able = [entrant for entrant in others if not reasons[entrant.label]]
-        return [*_our_entrants(), *able, *_REGISTERED.values()]
+        return [*_our_entrants(), *able]
     asked = [_with_options(given) for given in solvers]
     named = {name: _of_name(name) for name, _ in asked if isinstance(name, str)}
     reasons = obstacles([entrant for found in named.values() for entrant in found])
@@ -179,37 +77,67 @@ def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
             f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
             "options."
         )
-    if isinstance(one, str) and options and one in [*_OUR_SOLVERS, *_REGISTERED]:
+    if isinstance(one, str) and options and one in _OUR_SOLVERS:
         raise ValueError(f"{one} takes no options: give the function itself, with its options.")
     return one, options
 
 
 def _of_name(name: str) -> list[Entrant]:
-    """The entrants of a name, installed or not; name=module:function registers one."""
-    wanted, is_new, function = name.partition("=")
-    if is_new:
-        register_solver(wanted, function)
-    own = [*_our_entrants(), *_REGISTERED.values()]
-    return [entrant for entrant in own if wanted == entrant.solver] or [
+    """The entrants of a name, installed or not; name=module:function is one of your own."""
+    own, is_own, where = name.partition("=")
+    if is_own:
+        return [_imported_entrant(own, where)]
+    return [entrant for entrant in _our_entrants() if name == entrant.solver] or [
         entrant
         for kind in kinds_of_entrants().values()
         for entrant in kind
-        if wanted in (entrant.solver, entrant.label)
+        if name in (entrant.solver, entrant.label)
     ]
 
 
+def _imported_entrant(name: str, where: str) -> Entrant:
+    """The entrant of a function that each run imports: ``module:function``."""
+    module, _, attribute = where.partition(":")
+    if not attribute or "." in attribute or not callable(_find(module, attribute)):
+        raise ValueError(
+            f"{name}: {where!r} is not a top-level function of an importable module. Write it "
+            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
+        )
+    if name in _OUR_SOLVERS or name.isupper() or not name or set(name) & set("/, "):
+        raise ValueError(
+            f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
+            "solvers), without / and comma."
+        )
+    return Entrant(name, "", f"{attempt.__name__}:solve_imported", (where,))
+
+
+def _find(module: str, attribute: str) -> Any:
+    """An attribute of a module, None where there is no such module; its own errors are told."""
+    try:
+        return getattr(import_module(module), attribute, None)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ValueError(
+            f"{module} cannot be imported, because of what it imports itself: "
+            f"{type(error).__name__}: {error}."
+        ) from error
+
+
 def _why_not(name: str, reason: str) -> str:
+    """Why a name cannot race, and which ones can."""
     from ..m_step.conic import conic_solvers
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
     others = (*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS, *FACTOR_ENTRANTS)
     here = [entrant for entrant in others if not what_is_missing(entrant)]
-    known = [*_our_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
+    known = [*_our_entrants(), *conic_entrants(), *here]
     labels = ", ".join(entrant.label for entrant in known)
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
 def _our_entrants() -> list[Entrant]:
+    """The solvers of this package."""
     return [Entrant(name, "", f"{__name__}:our_solver", (name,)) for name in _OUR_SOLVERS]
 
 

@@ -13,7 +13,7 @@ what certificates take after it, and by total time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,6 @@ from ..display.result_table import ResultTable
 from .attempt import TUNED_SUFFIX
 from .race_table import Race, label_of
 
-SHIFT = 0.01
-"""Seconds: below it, differences between times hardly count."""
-
 OURS = "newton"
 
 KINDS = {"solve": "solve_seconds", "total": "total_seconds"}
@@ -34,8 +31,8 @@ KINDS = {"solve": "solve_seconds", "total": "total_seconds"}
 Times = NDArray[np.float64]
 
 
-def shifted_geometric_mean(times: Any, shift: float = SHIFT) -> float:
-    """The geometric mean of times plus a shift, less the shift.
+def shifted_geometric_mean(times: Any, shift: float = 0.01) -> float:
+    """The geometric mean of times plus a shift, less the shift: 10 ms, below which none counts.
 
     Examples
     --------
@@ -129,34 +126,17 @@ def time_table(race: Race, tol: float, merged: bool = False) -> ResultTable:
         for kind in KINDS:
             row[f"{kind} (s)"] = times.mean(kind, label)
             row[f"rank by {kind}"] = ranks[kind][k]
-        if not merged:
-            row |= _shares(race, label, tol)
         rows.append(row)
     what = "best of each solver's settings and formulations, " if merged else ""
     title = f"Times to a tolerance of {tol:g}, {what}failures at {times.limit:g} s"
     return ResultTable(title, rows)
 
 
-def _shares(race: Race, label: str, tol: float) -> dict[str, Any]:
-    """The medians of compile, solve and certify seconds over the runs that solved."""
-    runs = [row for row in race.rows if label_of(row) == label and row["tol"] == tol]
-    runs = [row for row in runs if row["true_gap"] is not None and row["true_gap"] <= tol]
-    return {
-        f"median {name}": _median(row[f"{name}_seconds"] for row in runs)
-        for name in ("compile", "solve", "certify")
-    }
-
-
-def _median(values: Iterable[float | None]) -> float | str:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else ""
-
-
 def ratio_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
-    """Every entrant against ours, at one tolerance: ratios of means, and of single instances.
+    """Every entrant against ours, at one tolerance: ratios of means, and on how many instances.
 
     Above 1 ours is faster. Instances that the other did not solve count as won, those that neither
-    solved for nobody; the range is over those that both solved.
+    solved for nobody.
     """
     rows = []
     for merged in (False, True):
@@ -175,19 +155,16 @@ def ratio_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
 
 
 def _against(times: RaceTimes, other: int, own: int) -> dict[str, Any]:
+    """The columns of :func:`ratio_table` for one entrant."""
     row: dict[str, Any] = {"solved": int(times.solved[other].sum())}
-    both = times.solved[other] & times.solved[own]
     for kind in KINDS:
         seconds = times.seconds(kind)
         mean = shifted_geometric_mean(seconds[other]) / shifted_geometric_mean(seconds[own])
         won = times.solved[own] & (~times.solved[other] | (seconds[own] < seconds[other]))
         lost = times.solved[other] & (~times.solved[own] | (seconds[other] < seconds[own]))
-        ratios = seconds[other][both] / seconds[own][both]
         row |= {
             f"mean, {kind}": mean,
             f"won : lost, {kind}": f"{int(won.sum())} : {int(lost.sum())}",
-            f"median, {kind}": float(np.median(ratios)) if ratios.size else "",
-            f"range, {kind}": f"{min(ratios):.2g} to {max(ratios):.2g}" if ratios.size else "",
         }
     return row
 

@@ -1,16 +1,15 @@
 """Suites of M-steps to race on, each named by a short spec from which it can be regenerated.
 
-``wine-n40-standard-hyper-w1-s0`` is the M-step of 40 points of wine, standardized, in the paper's
-setting hyper, with trace weight 1, drawn with seed 0; ``wine-n40-standard-hyper-w1-s0-ridge10`` is
-the same with a penalty of `instances.py`. The points are drawn by Python's ``random``,
-whose stream is fixed, and scaled with exactly rounded sums: no platform changes a bit of them.
+``wine-n40-standard-hyper-w1-s0`` is the first M-step of 40 points of wine, standardized, in the
+paper's setting hyper, with trace weight 1, drawn with seed 0. The points are drawn by Python's
+``random``, whose stream is fixed, and scaled with exactly rounded sums: no platform changes a bit
+of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
 import random
 import re
 from collections.abc import Iterable
@@ -26,23 +25,12 @@ from ..model.m_step_objective import MStepObjective
 from ..model.posterior import e_step
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
-from .instances import (
-    EXACT_SCALINGS,
-    GENERATED,
-    LIBRARY,
-    WEIGHT_GRID,
-    generate,
-    make_penalty,
-    split_word,
-    to_grid,
-)
 
-SCALINGS = ("standard", "unit", "raw", *EXACT_SCALINGS)
-"""The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged; those of the library."""
+SCALINGS = ("standard", "unit", "raw")
+"""The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged."""
 
-_NAME = re.compile(
-    r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)(?:-soft([\d.]+))?(?:-(\w[\w.]*))?"
-)
+_NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)")
+_CLOUD = re.compile(r"cloud([1-9]\d*)")
 
 
 @dataclass(frozen=True)
@@ -52,23 +40,16 @@ class InstanceSpec:
     Attributes
     ----------
     data : str
-        A data set of :func:`seraph_cvx.datasets.load`, or a generated one, cloud5 or onehot8, see
-        :func:`seraph_cvx.race.instances.generate`.
+        A data set of :func:`seraph_cvx.datasets.load`; or cloud5, which is generated: three
+        bell-shaped clouds in R^5.
     n_points, n_labeled : int
         How many points are drawn, and of how many the class is known.
-    scaling : str
-        "standard", "unit" or "raw"; or one of the library's, whose points are short binary
-        fractions: see :data:`seraph_cvx.race.instances.EXACT_SCALINGS`.
+    scaling : "standard", "unit" or "raw"
     setting : str
         "none" and "proj" leave the unlabeled pairs out; "post" and "hyper" weight them by ratio.
     trace_weight : float
         0 for none and post.
     seed : int
-    penalty : str
-        The word of a penalty, see :func:`seraph_cvx.race.instances.make_penalty`;
-        empty: there is none.
-    soft : float
-        The M-step after an E-step at this multiple of the identity; 0: the first M-step.
 
     Examples
     --------
@@ -87,23 +68,13 @@ class InstanceSpec:
     trace_weight: float = 1.0
     seed: int = 0
     n_labeled: int = 10
-    penalty: str = ""
-    soft: float = 0.0
 
     def __post_init__(self) -> None:
         if self.scaling not in SCALINGS:
             raise ValueError(f"scaling={self.scaling!r}: use one of {', '.join(SCALINGS)}.")
         if self.setting not in PAPER_SETTINGS:
             raise ValueError(f"setting={self.setting!r}: use one of {', '.join(PAPER_SETTINGS)}.")
-        if self.penalty:
-            split_word(self.penalty)
-        weights = PAPER_SETTINGS[self.setting]
-        if self.soft and not weights.unlabeled_weight:
-            raise ValueError(
-                f"The setting {self.setting} leaves the unlabeled pairs out, so that soft labels "
-                "have no weight: use post or hyper."
-            )
-        if self.trace_weight and not weights.trace_weight:
+        if self.trace_weight and not PAPER_SETTINGS[self.setting].trace_weight:
             raise ValueError(
                 f"The setting {self.setting} has no trace term: write w0, or use "
                 f"{'proj' if self.setting == 'none' else 'hyper'}."
@@ -113,12 +84,9 @@ class InstanceSpec:
     def name(self) -> str:
         """The name of the instance: its spec in one word."""
         labeled = "" if self.n_labeled == 10 else f"-l{self.n_labeled}"
-        return (
-            f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
-            f"-w{_short(self.trace_weight)}-s{self.seed}"
-            f"{f'-soft{_short(self.soft)}' if self.soft else ''}"
-            f"{f'-{self.penalty}' if self.penalty else ''}"
-        )
+        weight = np.format_float_positional(self.trace_weight, trim="-")
+        points = f"{self.data}-n{self.n_points}{labeled}"
+        return f"{points}-{self.scaling}-{self.setting}-w{weight}-s{self.seed}"
 
     @classmethod
     def parse(cls, name: str) -> InstanceSpec:
@@ -128,21 +96,15 @@ class InstanceSpec:
             raise ValueError(
                 f"{name!r} is not the name of an instance: write it like "
                 "wine-n40-standard-hyper-w1-s0 (data, points, scaling, setting, trace weight, "
-                "seed; with -l20 after the points where 20 of them are labeled, not 10, and "
-                "-soft1 before, or -ridge10 at the end, for soft labels or a penalty)."
+                "seed; with -l20 after the points where 20 of them are labeled, not 10)."
             )
-        data, n_points, labeled, scaling, setting, weight, seed, soft, penalty = match.groups("")
-        sizes = int(seed), int(labeled or 10)
-        weights = penalty, float(soft or 0.0)
-        return cls(data, int(n_points), scaling, setting, float(weight), *sizes, *weights)
+        data, n_points, labeled, scaling, setting, weight, seed = match.groups("10")
+        return cls(data, int(n_points), scaling, setting, float(weight), int(seed), int(labeled))
 
     def points(self) -> tuple[FloatArray, NDArray[np.int64]]:
         """The points X and labels y, with -1 for unknown classes."""
-        X, y = (
-            generate(self.data, self.n_points, self.seed)
-            if GENERATED.fullmatch(self.data)
-            else load(self.data)
-        )
+        cloud = _CLOUD.fullmatch(self.data)
+        X, y = _clouds(int(cloud[1]), self.n_points, self.seed) if cloud else load(self.data)
         n_classes = len(np.unique(y))
         if not n_classes <= self.n_labeled <= self.n_points <= len(X):
             raise ValueError(
@@ -160,24 +122,14 @@ class InstanceSpec:
 
     def objective(self) -> MStepObjective:
         """The first M-step, which counts all unlabeled pairs as dissimilar."""
-        pairs = PairSet.from_labels(*self.points())
-        weight, soft_labels = PAPER_SETTINGS[self.setting].unlabeled_weight, None
-        if self.scaling in EXACT_SCALINGS:  # weights are short binary fractions, as the points are
-            ratio = pairs.resolve_unlabeled_weight(weight)
-            weight = float(to_grid(np.array(ratio), WEIGHT_GRID))
-        if self.soft:
-            metric = self.soft * np.eye(pairs.n_features)
-            soft_labels = to_grid(e_step(pairs, metric, unlabeled_weight=weight), WEIGHT_GRID)
         return MStepObjective(
-            pairs,
-            soft_labels=soft_labels,
-            unlabeled_weight=weight,
+            PairSet.from_labels(*self.points()),
+            unlabeled_weight=PAPER_SETTINGS[self.setting].unlabeled_weight,
             trace_weight=self.trace_weight,
-            penalties=[make_penalty(self.penalty, pairs)] if self.penalty else [],
         )
 
     def checksum(self) -> str:
-        """The SHA-256 checksum of the name, X and y."""
+        """The SHA-256 checksum of name, points and labels, the same on every platform."""
         return checksum_of(self.name, *self.points())
 
 
@@ -201,12 +153,8 @@ def suite(name: str = "small") -> list[InstanceSpec]:
     Parameters
     ----------
     name : str
-        The tiers of the race, "small" (up to 60 points, minutes), "medium" (100 to 200 points, 10
-        to 50 features) and "large" (400 points or 256 features, hours); "full" (the library: 40
-        instances from easy to nasty, see `instances.py`), "penalties" (minutes: each penalty of
-        :mod:`seraph_cvx.penalties` on two data sets), "grid" (data sets of 100 points, hours) or
-        "tiny" (a try). Instances of ionosphere and diabetes are left out of "grid" where
-        ``SERAPH_CVX_DATA`` does not name the folder of their files.
+        "small" (up to 60 points, minutes), "medium" (100 to 200 points, 10 to 50 features),
+        "large" (400 points or 256 features, hours) or "tiny" (a try).
 
     Examples
     --------
@@ -215,10 +163,7 @@ def suite(name: str = "small") -> list[InstanceSpec]:
     """
     if name not in SUITES:
         raise ValueError(f"There is no suite {name!r}; the known ones are {', '.join(SUITES)}.")
-    specs = [InstanceSpec.parse(instance) for instance in SUITES[name].split()]
-    if "SERAPH_CVX_DATA" not in os.environ:
-        specs = [spec for spec in specs if spec.data not in ("ionosphere", "diabetes")]
-    return specs
+    return [InstanceSpec.parse(instance) for instance in SUITES[name].split()]
 
 
 SUITES = {
@@ -257,36 +202,10 @@ SUITES = {
         breast_cancer-n400-standard-hyper-w1-s0
         cloud256-n100-l40-standard-proj-w1-s0
         """,
-    "penalties": " ".join(
-        f"{data}-{penalty}"
-        for data, numbers in {
-            "iris-n30-standard-hyper-w1-s0": (10, 2, 1, 0.5, 0.1, 3),
-            "wine-n24-standard-hyper-w0.1-s0": (1, 0.1, 1, 0.3, 0.5, 1),
-        }.items()
-        for penalty in (
-            "diagonal",
-            *map(
-                "{}{}".format,
-                ("ridge", "logdet", "tracebound", "upperbound", "linear", "sparse"),
-                numbers,
-            ),
-        )
-    ),
-    "full": " ".join(LIBRARY),
-    "grid": " ".join(
-        f"{data}-n100-{scaling}-{setting}-s{seed}"
-        for data in ("iris", "balance", "wine", "breast_cancer", "ionosphere", "diabetes")
-        for scaling in ("standard", "unit", "raw")
-        for setting in ("proj-w1", "hyper-w1", "hyper-w0.01")
-        for seed in (0, 1)
-    )
-    + " digits-n100-l20-unit-proj-w1-s0 digits-n100-l20-unit-hyper-w1-s0"
-    + " iris-n100-l30-standard-none-w0-s0 iris-n100-l30-standard-post-w0-s0",
 }
 
-
-TIME_LIMITS = {"small": 10.0, "medium": 60.0, "large": 300.0, "grid": 120.0}
-"""Seconds per run on a suite, if nothing is said; 5 on the others."""
+TIME_LIMITS = {"tiny": 5.0, "small": 10.0, "medium": 60.0, "large": 300.0}
+"""Seconds per run on a suite, if nothing is said."""
 
 
 def is_instance_name(text: str) -> bool:
@@ -317,14 +236,17 @@ def smaller_instances(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _short(number: float) -> str:
-    return np.format_float_positional(number, trim="-")
+def _clouds(m: int, n_points: int, seed: int) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Three bell-shaped clouds in R^m, two units out along the first features, in sixteenths."""
+    rng = random.Random(seed)
+    y = np.arange(n_points) % 3
+    noise = [[math.fsum(rng.random() for _ in range(12)) - 6.0 for _ in range(m)] for _ in y]
+    X = np.array(noise) + np.eye(3, m)[y] * 2.0
+    return np.asarray(np.rint(X * 16.0) / 16.0), y
 
 
 def _scale(X: FloatArray, scaling: str) -> FloatArray:
     """Shift and scale each feature; a constant one is only shifted."""
-    if scaling in EXACT_SCALINGS:
-        return EXACT_SCALINGS[scaling](to_grid(_scale(X, "standard")))
     if scaling == "raw":
         return X
     if scaling == "unit":

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..certificate import Certificate, certify_factor, nominal_gap
-from ..certificate.certificate import Anchors
+from ..certificate.estimates import Anchors
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray

@@ -30,7 +30,6 @@ from ..engine.passes import ListPass, OutOfTime, PairPass
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
-from ..penalties.sparse import Sparse
 from .newton import FLAT, STALLED, STOPPED, SolverRun, Watch, typical_metric
 
 ALL_ENTRIES, MORE_ENTRIES, MOST_ENTRIES = 1_000, 500, 3_000
@@ -300,8 +299,8 @@ class _NewtonSystem:
 
 
 def is_for_interior_point(objective: MStepObjective) -> bool:
-    """Whether an M-step has one `Sparse`, not too many features, and its pairs in memory."""
-    if len(objective.penalties) != 1 or type(objective.penalties[0]) is not Sparse:
+    """Whether an M-step has one sparse penalty, not too many features, and its pairs in memory."""
+    if len(objective.penalties) != 1 or not objective.penalties[0].is_sparse:
         return False
     return objective.pairs.n_features <= MOST_FEATURES and objective.program.is_in_memory
 

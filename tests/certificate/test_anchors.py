@@ -7,7 +7,7 @@ import pytest
 from instances import SETTINGS, largest_step, random_objective, random_psd
 
 from seraph_cvx import solve_m_step
-from seraph_cvx.certificate.certificate import Anchors, _feasible_step, _inverse_root
+from seraph_cvx.certificate.estimates import Anchors, _feasible_step, _inverse_root
 
 
 def whitened_gradient(objective, Y):

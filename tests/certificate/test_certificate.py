@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 
@@ -16,7 +15,7 @@ from scipy.linalg import eigh
 from scipy.special import expit
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.certificate import Certificate, certify_factor, proof
+from seraph_cvx.certificate import Certificate, certify_factor, certify_m_step
 from seraph_cvx.certificate.certificate import LowerBound
 from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.numerics.psd_cone import check_metric, scaled_factor
@@ -117,9 +116,8 @@ def test_the_gradient_is_named_where_it_is_feasible_as_it_is():
 
 
 def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkeypatch):
-    module = sys.modules["seraph_cvx.certificate.certify"]
     objective = random_objective(0, "hyper")
-    monkeypatch.setattr(module, "lower_bounds", lambda *_: [LowerBound(1e9, "gradient")])
+    monkeypatch.setattr(certify_m_step, "lower_bounds", lambda *_: [LowerBound(1e9, "gradient")])
     with pytest.raises(ArithmeticError, match="defect of seraph_cvx"):
         certify(objective, np.eye(4))
 
@@ -233,23 +231,3 @@ def test_emulated_float64_is_refused_on_a_device(monkeypatch):
     assert certify(on_numpy, np.eye(4)).dual_value > 0.0
     with pytest.raises(ArithmeticError, match="CUBLAS_EMULATE_DOUBLE_PRECISION is set"):
         certify(MStepObjective(on_device), np.eye(4))
-
-
-def test_a_lock_that_is_held_while_forking_does_not_stop_the_child():
-    """The thread that holds it does not exist in the child process."""
-    import os
-
-    if not hasattr(os, "fork"):
-        pytest.skip("this platform has no fork")
-    objective = random_objective(0, "hyper", n=6, m=2)
-    with proof._ONE_AT_A_TIME:
-        child = os.fork()
-        if child == 0:
-            import signal
-
-            signal.alarm(20)  # a child that hangs is ended, and the test is red
-            fresh = MStepObjective(PairSet.from_labels([[0.0], [1.0], [5.0]], [0, 0, 1]))
-            certify(fresh, np.eye(1))
-            certify(objective, np.eye(2), rigorous=True)
-            os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0

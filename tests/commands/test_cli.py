@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -21,16 +20,13 @@ import seraph_cvx
 from seraph_cvx import SERAPH, PairSet, Status, alternate, certify, load_model
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
-from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.estimators.reference import mix_with_reference
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.plots import RegionsDisplay
-from seraph_cvx.processes import dask_cluster
-from seraph_cvx.race import race
-from seraph_cvx.race.solvers import forget_solver
+from seraph_cvx.race.m_step_race import read_race
 
 FIT = "fit small.csv --label species"
 FIT_FLOWERS = "fit flowers.csv --label species"
@@ -501,7 +497,7 @@ def test_failed_writing_leaves_the_old_file_and_no_draft(table, monkeypatch, nam
     assert names_in(table.parent) == [name, "small.csv"]
 
 
-# The race and the cluster
+# The race
 
 
 OWN_SOLVER = """
@@ -527,28 +523,13 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
     ]
     for more, noted in (("", notes[:2]), (" --resume --time-limit 7", notes[2:])):
         result = run(command + more)
-        forget_solver("mine")
         assert result.exit_code == 0, result.output
         assert all(note in words(result.stderr) for note in noted), result.stderr
         assert "newton at" not in result.stderr
     assert names_in(folder / "race") == ["race.jsonl", "race.md"]
-    rows = race.read_race(folder / "race/race.jsonl").rows
+    rows = read_race(folder / "race/race.jsonl").rows
     outcomes = {(row["solver"], row["outcome"]) for row in rows}
     assert outcomes == {("newton", "done"), ("mine", "error")}
-
-
-@pytest.mark.parametrize(("named", "address"), [("local", None), ("tcp://a:8786", "tcp://a:8786")])
-def test_work_goes_to_the_cluster_that_is_named(named, address, monkeypatch):
-    asked = []
-
-    @contextmanager
-    def cluster(scheduler):
-        asked.append(scheduler)
-        yield
-
-    monkeypatch.setattr(dask_cluster, "dask_cluster", cluster)
-    with on_cluster(None), on_cluster(named):
-        assert asked == [address]
 
 
 # The command itself

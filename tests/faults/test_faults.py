@@ -191,7 +191,7 @@ JOURNALS = {
         lambda journal: list(journal.finished) == [("iris", 1, "gdm"), ("iris", 2, "gdm")],
     ),
     RaceJournal: (
-        [ROW | {"tol": 0.5, "dimacs": [0.1, 0]}, REFERENCE | {"instance": "j"}],
+        [ROW | {"tol": 0.5}, REFERENCE | {"instance": "j"}],
         lambda journal: (
             (list(journal.rows), list(journal.references)) == ([("i", "s", "", 0.5, 1)], ["j"])
         ),
@@ -220,7 +220,6 @@ BAD_VALUES = [
             "tol": ([0.1], ENORMOUS),
             "iterations": (ENORMOUS,),
             "peak_bytes": (ENORMOUS,),
-            "dimacs": (0, 1e-3, [], ["small"], [0.1, ENORMOUS]),
         },
     ),
     (RaceJournal, REFERENCE, {"upper": (ENORMOUS,), "n_points": (ENORMOUS, None)}),

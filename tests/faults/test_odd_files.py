@@ -24,7 +24,7 @@ from seraph_cvx import SERAPH, KernelSERAPH
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.processes import whole_file
 from seraph_cvx.processes.whole_file import write_whole
-from seraph_cvx.race.race import read_race
+from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import EMPTY_ROW
 
 pytestmark = pytest.mark.once

@@ -5,7 +5,6 @@ The guide has a block of one's own that passes, with the report as it is printed
 
 import math
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -48,14 +47,10 @@ BLOCKS = [
 ]
 
 FEW = 2
-"""Matrices of each kind: each one costs conic problems."""
+"""Matrices of each kind."""
 
 
-@pytest.mark.parametrize(
-    "block",
-    [pytest.param(block, marks=[pytest.mark.slow] * isinstance(block, LogDet)) for block in BLOCKS],
-    ids=repr,
-)
+@pytest.mark.parametrize("block", BLOCKS, ids=repr)
 def test_every_block_of_ours_passes(block):
     report = check_penalty(block, n_matrices=FEW)
     assert report.holds, report
@@ -68,25 +63,17 @@ def planted(kind, **methods):
 
 
 def claims_that_failed(report):
-    return {check.claim.partition(":")[0] for check in report.failures}
+    return {claim.partition(":")[0] for claim in report.failures}
 
 
 MISTAKES = [
-    ("convex", planted(Ridge, value=lambda self, A: -Ridge.value(self, A))),
-    ("convex", planted(Ridge, value=lambda self, A: np.sqrt(np.linalg.norm(A)))),
+    ("subgradient", planted(Ridge, value=lambda self, A: -Ridge.value(self, A))),
+    ("subgradient", planted(Ridge, value=lambda self, A: np.sqrt(np.linalg.norm(A)))),
     ("subgradient", planted(Ridge, subgradient=lambda self, A: 0.5 * self.weight * A)),
     ("conjugate", planted(Ridge, conjugate=lambda self, Z: 0.5 * Ridge.conjugate(self, Z))),
     ("conjugate", planted(Ridge, multiplier=lambda self, Z: Multiplier(Z, 0.0))),
     ("conjugate", planted(Sparse, conjugate=lambda self, Z: 0.0)),  # nowhere infinite
-    ("CVXPY", planted(Ridge, expression=lambda self, A, w: Ridge.expression(self, A, 0.5 * w))),
-    ("CVXPY", planted(Ridge, expression=lambda self, A, w: Ridge.expression(self, A, 0.3))),
-    ("CVXPY", planted(Ridge, expression=lambda self, A, w: w * cp.sum(cp.multiply(A, A)) / 2)),
-    (
-        "CVXPY",  # not DPP
-        planted(Ridge, expression=lambda self, A, w: w * w * Ridge.expression(self, A, 1.0) / w),
-    ),
     ("prox", planted(Ridge, prox=lambda self, Y, step: Ridge.prox(self, Y, 2.0 * step))),
-    ("value_above", planted(Ridge, value_above=lambda self, L: 0.9 * self.value(L @ L.T))),
     ("value", planted(Ridge, value=lambda self, A: math.nan)),
 ]
 """The check that fails, and the block that is wrong."""
@@ -94,43 +81,25 @@ MISTAKES = [
 
 @pytest.mark.once
 @pytest.mark.parametrize(("claim", "block"), MISTAKES)
-@pytest.mark.filterwarnings("ignore:Forming a nonconvex expression")
 def test_a_planted_mistake_is_found_at_few_matrices(claim, block):
     report = check_penalty(block, n_matrices=FEW)
     assert not report.holds
     assert claim in claims_that_failed(report), report
     assert "does NOT hold" in str(report)
-    details = [check.details for check in report.failures if check.claim.startswith("convex")]
-    assert all("A = [[" in shown and "P(B) =" in shown for shown in details)  # a counterexample
+    shown = [example for claim, example in report.failures.items() if claim.startswith("subg")]
+    assert all(
+        "A = [[" in example and "B = [[" in example for example in shown if "where" in example
+    )
 
 
 @pytest.mark.parametrize(
     ("claim", "block"),
     [
-        ("is_smooth", planted(Sparse, is_smooth=True)),
-        ("CVXPY", planted(TraceBound, constraints=lambda self, A, w: [cp.trace(A) <= 1.5 * w])),
-        (
-            "dual_terms",  # off by a factor
-            planted(
-                Ridge,
-                dual_terms=lambda self, m, w: (part := Ridge.dual_terms(self, m, w))._replace(
-                    conjugate=2.0 * part.conjugate
-                ),
-            ),
-        ),
-        (
-            "dual_terms",  # without the bound on Z
-            planted(
-                Sparse,
-                dual_terms=lambda self, m, w: (part := Sparse.dual_terms(self, m, w))._replace(
-                    constraints=part.constraints[1:]
-                ),
-            ),
-        ),
+        ("prox", planted(Sparse, prox=lambda self, Y, step: Sparse.prox(self, Y, 0.9 * step))),
     ],
 )
-def test_only_the_check_of_what_is_wrong_fails(claim, block):
-    report = check_penalty(block, matrices=[np.diag([0.2, 0.1, 0.1])], n_matrices=4)
+def test_only_the_claim_that_is_wrong_fails(claim, block):
+    report = check_penalty(block, n_matrices=4)
     assert claims_that_failed(report) == {claim}, report
 
 
@@ -143,27 +112,10 @@ def test_what_cannot_be_checked_is_said_and_does_not_hold():
     )
     report = check_penalty(lonely)
     assert not report.holds
-    assert "not checked" in str(report)
-    assert "give some by matrices=[...]" in str(report)
+    assert "give some, matrices=[...]" in str(report)
 
 
-def test_variables_of_the_blocks_own_are_minimized_over():
-    class Epigraph(Ridge):
-        def expression(self, A, weight):
-            self.off = cp.Variable(A.shape)
-            return weight * cp.sum_squares(self.off) / 2
-
-        def constraints(self, A, weight):
-            return [self.off == A]
-
-    report = check_penalty(Epigraph(0.3), n_matrices=FEW)
-    outcomes = {check.claim: check.outcome for check in report.checks}
-    assert outcomes["CVXPY: the statement has the value of P"] == "passed", report
-
-
-def test_the_points_and_the_number_of_features_can_be_given():
+def test_the_number_of_features_can_be_given():
     assert check_penalty(Sparse(1.0), n_features=2, n_matrices=FEW).n_features == 2
-    points = RNG.normal(size=(12, 5))
-    assert check_penalty(Manifold(1.0), X=points, n_matrices=FEW).n_features == 5
     with pytest.raises(ValueError, match="prior is 4 x 4, but the points have 3 features"):
         check_penalty(Ridge(1.0, prior=DEFINITE), n_features=3)

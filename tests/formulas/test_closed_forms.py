@@ -14,9 +14,9 @@ from instances import (
     random_pairs,
     random_psd,
 )
+from judge import exact_value
 from scipy.optimize import brentq
 from scipy.special import expit
-from stress_judge import exact_value
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.m_step.solve import OWN_SOLVERS

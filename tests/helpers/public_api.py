@@ -18,7 +18,7 @@ MODULES = {
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
     "seraph_cvx.certificate": "Certificates in detail",
     "seraph_cvx.m_step.explain": "Why an M-step is convex",
-    "seraph_cvx.race.race": "Races in detail",
+    "seraph_cvx.race.m_step_race": "Races in detail",
     "seraph_cvx.race.solvers": "The solvers of a race",
 }
 """The public modules; an object belongs to the first one that has it."""
@@ -29,7 +29,6 @@ RESULTS = [
     "seraph_cvx.fit.alternation.Iteration",
     "seraph_cvx.fit.path.SeraphPath",
     "seraph_cvx.fit.path.PathPoint",
-    "seraph_cvx.certificate.proof.Proof",
     "seraph_cvx.certificate.sampling.SamplingReport",
     "seraph_cvx.certificate.conic.certify.ProblemCertificate",
     "seraph_cvx.certificate.conic.point.PointReport",

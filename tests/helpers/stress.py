@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from high_precision import EXTENDED
+from high_precision import EXTENDED, total
+from judge import Judge, ball_entropy
 from stress_blocks import root_of
 from stress_inputs import FAMILIES
-from stress_judge import Judge, ball
 from stress_search import Search
 
 from seraph_cvx import certify, solve_m_step
@@ -76,7 +76,7 @@ def inspect(family, seed):
 def judge_certificates(instance, rng, verdict, thorough):
     """Fill the verdict on an instance."""
     objective = instance.objective
-    judge = Judge(objective if instance.given is None else instance.given)
+    judge = Judge(objective) if instance.judge is None else instance.judge
     verdict.falsehoods |= instance.falsehoods
     with np.errstate(all="ignore"):
         factors, metrics = find_metrics(instance, judge, rng, thorough)
@@ -92,40 +92,35 @@ def judge_certificates(instance, rng, verdict, thorough):
         warnings.simplefilter("always")
         for k, metric in enumerate([*instance.metrics, *metrics]):
             with verdict.listening("certify"):
-                make = certify if instance.certify is None else instance.certify
-                certificates.append(make(objective, metric))
+                certificates.append(certify(objective, metric))
             if k == 0 and instance.disturb is not None:
                 instance.disturb()
     verdict.warnings += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
     verdict.certificates = len(certificates)
     if certificates:
         with np.errstate(all="ignore"):
-            refute(verdict.falsehoods.setdefault, instance, judge, certificates, factors)
+            refute(verdict.falsehoods.setdefault, judge, certificates, factors)
             assess(verdict, judge, certificates)
 
 
 def find_metrics(instance, judge, rng, thorough):
     """Factors of metrics that may refute a certificate, and metrics to be certified."""
     search, zero = Search(judge, rng), np.zeros((judge.n_features, 1), dtype=EXTENDED)
-    found = search.grow_factors(rounds=5 if thorough else 3)
+    found = search.best_directions()
     best = found[-1] if found else zero
-    if judge.given.blocks:
-        starts = [best, 1e-3 * best] if thorough else [best]
-        candidates = [L for start in starts for L in search.polish(start)]
-        candidates = candidates or [search.feasible(best)]
-    else:
-        candidates = search.polish(best) if thorough and found else [best]
-    if instance.clean is not None:
-        clean = Search(Judge(instance.clean), rng)
-        cleaned = clean.grow_factors(rounds=5 if thorough else 2)[-1:]
-        candidates += clean.polish(cleaned[0]) if thorough and cleaned else cleaned
+    starts = [best, 1e-3 * best] if thorough and search.blocks else [best]
+    candidates = [search.feasible(best)]
+    candidates += [L for start in starts if found or search.blocks for L in search.polish(start)]
+    if judge.n_features == 1 or len(judge.rows) == 1:
+        candidates += search.exact_optimum(candidates)
     others = [random_factor(search, rng) for _ in range(2 if thorough else 1)]
     factors = [zero, *found, *candidates, *others]
     if thorough:
-        chosen = [zero, *found[:3], *found[-1:], *candidates, *others]
+        chosen = [zero, *found, *candidates, *others]
     else:
-        chosen = [some[int(rng.integers(len(some)))] for some in (candidates, factors)]
-    if judge.given.blocks:
+        drawn = [some[int(rng.integers(len(some)))] for some in (candidates, factors)]
+        chosen = [candidates[-1], *drawn]
+    if search.blocks:
         factors += [search.feasible(L) for L in [zero, *found, *others]]
     metrics = [(L @ L.T).astype(np.float64) for L in chosen]
     return factors, [(A + A.T) / 2.0 for A in metrics if np.all(np.isfinite(A))]
@@ -149,19 +144,15 @@ def solution(objective):
     return answer.metric, answer.certificate
 
 
-def refute(say, instance, judge, certificates, factors):
-    """Say each kind of claim that some factor or closed form disproves."""
-    optimum, bound = instance.optimum, max(c.dual_value for c in certificates)
+def refute(say, judge, certificates, factors):
+    """Say each kind of claim that some factor disproves."""
+    bound = max(c.dual_value for c in certificates)
     for c in certificates:
         claim = f"[{c.dual_value!r}, {c.primal_value!r}]"
         if not c.dual_value <= c.primal_value:
             say("order", f"the bounds cross: {claim}")
         if len(c.factor) and judge.compare(c.factor, c.primal_value) > 0:
             say("upper bound", f"F at the factor is above {claim}")
-        if optimum is not None and optimum > ball(c.primal_value):
-            say("upper bound", f"the optimum is {optimum.str(17)}, above {claim}")
-    if optimum is not None and optimum < ball(bound):
-        say("lower bound", f"the optimum is {optimum.str(17)}, below {bound!r}")
     for L in [*factors, *(c.factor for c in certificates if len(c.factor))]:
         if judge.compare(L, bound) < 0:
             words = f"F = {judge.value(L).str(17)} at a feasible matrix, below {bound!r}"
@@ -172,7 +163,6 @@ def assess(verdict, judge, certificates):
     """Whether the best lower bound is better than the trivial ones."""
     upper = min(c.primal_value for c in certificates)
     lower = max(c.dual_value for c in certificates)
-    q = judge.labels.astype(np.float64)
-    entropy = -sum(np.where(x > 0.0, x * np.log(x), 0.0) for x in (q, 1.0 - q))
-    trivial = np.sum(judge.weights * entropy)
+    _, c, q, _, _ = judge.parts()
+    trivial = float(total(weight * ball_entropy(label) for weight, label in zip(c, q, strict=True)))
     verdict.is_informative = bool(np.isfinite(upper) and lower > 1.000001 * trivial)

@@ -1,32 +1,17 @@
-"""Penalties and constraints as the judge knows them: by their definitions, in balls.
+"""Penalties and constraints as the search for worst cases sees them, in extended precision.
 
-Nothing here is code of the package: a block is made of the numbers that a penalty was given. For
-the search it also has its size along a direction, its slope, and a way to make a factor feasible.
+With A = TST': how large a block is along a direction, its value and slope where it is smooth, what
+it demands where it is a constraint, and a way to make a factor feasible. The judge has their
+definitions, and the last word.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import judge
 import numpy as np
-from flint import arb
-from high_precision import EXTENDED, exact, factored, total
+from high_precision import EXTENDED, exact
 
 EPS = np.finfo(EXTENDED).eps
-
-INFEASIBLE = arb("+inf")
-"""The value of a constraint where it is proven to be violated."""
-
-
-def definite(matrix):
-    """0 where a matrix is proven positive definite, `INFEASIBLE` where indefinite, else None."""
-    _, pivot = factored(matrix)
-    return arb(0) if pivot is None else INFEASIBLE if pivot < 0 else None
-
-
-def judged(slack):
-    """What a constraint says whose slack is this ball: 0, `INFEASIBLE` or None."""
-    return arb(0) if slack >= 0 else INFEASIBLE if slack < 0 else None
 
 
 @np.errstate(all="ignore")
@@ -43,11 +28,9 @@ def root_of(matrix, power=0.5):
     return (vectors * np.abs(sizes) ** power).T.astype(EXTENDED) * unit ** (2 * power)
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
-    """P(A) = `cost`, convex, where the `verdict` is 0; by default one that does nothing.
+class Sought:
+    """A block of the judge's; by default one that the search need not know of.
 
-    Of one feature, `slope` is P'(a) and `interval` what is feasible. For searches, with A = TST',
     `rows` are K with |Kx|^2 = 1 where P(xx') is about `unit`, or about to violate a constraint;
     `size` is what no scaling of A takes away; `smooth` maps S to P/unit and its gradient;
     `constraints` are triples: a linear function of S that is to be zero, or minus a PSD matrix; its
@@ -55,24 +38,9 @@ class Block:
     """
 
     is_diagonal = False
-    is_zero_on_diagonal = False
 
-    def cost(self, A):
-        return arb(0)
-
-    def verdict(self, A):
-        """0 where A is feasible, `INFEASIBLE` where infeasible; None where balls do not tell."""
-        return arb(0)
-
-    def value(self, A):
-        verdict = self.verdict(A)
-        return verdict if verdict is None or verdict is INFEASIBLE else self.cost(A)
-
-    def slope(self, a):
-        return arb(0)
-
-    def interval(self):
-        return arb(0), None
+    def __init__(self, block):
+        self.block = block
 
     def rows(self, m, unit):
         return np.zeros((0, m), dtype=EXTENDED)
@@ -90,67 +58,35 @@ class Block:
         return L
 
 
-@dataclass(frozen=True, eq=False)
-class Quadratic(Block):
-    """weight/2 * ||A - prior||^2."""
-
-    weight: float
-    prior: np.ndarray
-
-    def cost(self, A):
-        return arb(self.weight) / 2 * total(x * x for x in (A - exact(self.prior)).entries())
-
-    def slope(self, a):
-        return arb(self.weight) * (a - arb(float(self.prior[0, 0])))
-
+class SoughtQuadratic(Sought):
     def rows(self, m, unit):
-        return (EXTENDED(self.weight) / unit) ** EXTENDED(0.25) * np.eye(m, dtype=EXTENDED)
+        return (EXTENDED(self.block.weight) / unit) ** EXTENDED(0.25) * np.eye(m, dtype=EXTENDED)
 
     def size(self, m):
-        negative = np.minimum(np.diag(self.prior).astype(EXTENDED), 0)  # no PSD matrix is nearer
-        return EXTENDED(self.weight) / 2 * np.sum(np.square(negative))
+        """No PSD matrix is nearer to the prior than its negative diagonal entries are to zero."""
+        negative = np.minimum(np.diag(self.block.prior).astype(EXTENDED), 0)
+        return EXTENDED(self.block.weight) / 2 * np.sum(np.square(negative))
 
     def smooth(self, T, unit):
-        weight = EXTENDED(self.weight) / unit
+        weight = EXTENDED(self.block.weight) / unit
 
         def at(S):
-            off = T @ S @ T.T - self.prior
+            off = T @ S @ T.T - self.block.prior
             return weight / 2 * np.sum(np.square(off)), weight * (T.T @ off @ T)
 
         return at
 
 
-@dataclass(frozen=True, eq=False)
-class Divergence(Block):
-    """weight * (<Q, A> - log det A - log det Q - m); without Q, -weight * log det A."""
-
-    weight: float
-    inverse: np.ndarray | None = None
-
-    def verdict(self, A):
-        return definite(A)
-
-    def cost(self, A):
-        found = -A.det().log()
-        if self.inverse is not None:
-            Q = exact(self.inverse)
-            found += (A * Q).trace() - Q.det().log() - A.nrows()
-        return arb(self.weight) * found
-
-    def slope(self, a):
-        Q = 0 if self.inverse is None else arb(float(self.inverse[0, 0]))
-        return arb(self.weight) * (Q - 1 / a) if a > 0 else -INFEASIBLE
-
+class SoughtDivergence(Sought):
     def rows(self, m, unit):
-        return super().rows(m, unit) if self.inverse is None else root_of(self.inverse)
+        return root_of(self.block.inverse)
 
     def size(self, m):
-        return EXTENDED(self.weight) * m
+        return EXTENDED(self.block.weight) * m
 
     def smooth(self, T, unit):
-        weight, Q = EXTENDED(self.weight) / unit, 0
-        if self.inverse is not None:
-            Q = T.T @ self.inverse.astype(EXTENDED) @ T
+        weight = EXTENDED(self.block.weight) / unit
+        Q = T.T @ self.block.inverse.astype(EXTENDED) @ T
 
         def at(S):
             S = S.astype(np.float64)
@@ -162,20 +98,9 @@ class Divergence(Block):
         return at
 
 
-@dataclass(frozen=True, eq=False)
-class Ceiling(Block):
-    """bound - A is PSD."""
-
-    bound: np.ndarray
-
-    def verdict(self, A):
-        return definite(exact(self.bound) - A)
-
-    def interval(self):
-        return arb(0), arb(float(self.bound[0, 0]))
-
+class SoughtCeiling(Sought):
     def rows(self, m, unit):
-        return root_of(self.bound, -0.5)
+        return root_of(self.block.bound, -0.5)
 
     def constraints(self, T):
         W = (self.rows(len(T), 1) @ T).astype(np.float64)
@@ -191,45 +116,25 @@ class Ceiling(Block):
             if largest < 1.0 - margin:
                 return L
             L = L * (np.sqrt((1 - EXTENDED(margin)) / EXTENDED(largest)) * (1 - EXTENDED(1e-17)))
-            if self.verdict(exact(L) * exact(L).transpose()) == 0:
+            if self.block.value(exact(L) * exact(L).transpose()) == 0:
                 return L
         return L
 
 
-@dataclass(frozen=True, eq=False)
-class OffDiagonalZero(Block):
-    """A_ij = 0 for i != j."""
-
+class SoughtDiagonal(Sought):
     is_diagonal = True
-    is_zero_on_diagonal = True
-
-    def verdict(self, A):
-        entries = below_diagonal(A)
-        if any(x > 0 or x < 0 for x in entries):
-            return INFEASIBLE
-        return arb(0) if all(x.is_zero() for x in entries) else None
 
     def made_feasible(self, L):
         return np.diag(np.sqrt(np.sum(np.square(L), axis=1)))
 
 
-@dataclass(frozen=True, eq=False)
-class OffDiagonalSum(Block):
-    """weight * sum over i != j of |A_ij|."""
-
-    weight: float
-
-    is_zero_on_diagonal = True
-
-    def cost(self, A):
-        return 2 * arb(self.weight) * total(map(abs, below_diagonal(A)))
-
+class SoughtSum(Sought):
     def rows(self, m, unit):
         kept = np.eye(m, dtype=EXTENDED)[: 0 if m == 1 else m]
-        return np.sqrt(EXTENDED(self.weight) / unit / m) * kept
+        return np.sqrt(EXTENDED(self.block.weight) / unit / m) * kept
 
     def smooth(self, T, unit):
-        weight = EXTENDED(self.weight) / unit
+        weight = EXTENDED(self.block.weight) / unit
         off = ~np.eye(len(T), dtype=bool)
 
         def at(S):
@@ -243,74 +148,40 @@ class OffDiagonalSum(Block):
         return at
 
 
-@dataclass(frozen=True, eq=False)
-class Equations(Block):
-    """<B_i, A> <= t_i + e_i, or |<B_i, A> - t_i| <= e_i; e_i = tolerance * (|t_i| + ||B_i||)."""
-
-    matrices: np.ndarray
-    bounds: np.ndarray
-    is_equality: bool
-    tolerance: float = 1e-9
-
-    def _parts(self):
-        """B_i, t_i and e_i as balls, one after the other."""
-        for B, t in zip(self.matrices, self.bounds.tolist(), strict=True):
-            length = total(x * x for x in exact(B).entries()).sqrt()
-            yield exact(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
-
-    def verdict(self, A):
-        verdicts = []
-        for B, t, e in self._parts():
-            off = (B * A).trace() - t
-            verdicts += [judged(e - off)] + [judged(e + off)] * self.is_equality
-        if any(found is INFEASIBLE for found in verdicts):
-            return INFEASIBLE
-        return None if any(found is None for found in verdicts) else arb(0)
-
-    def interval(self):
-        low, high = arb(0), None
-        for B, t, e in self._parts():
-            b = B[0, 0]
-            ends = [(t + e) / b] + [(t - e) / b] * self.is_equality
-            for k, end in enumerate(ends):
-                if (b > 0) == (k == 0):
-                    high = end if high is None else high.min(end)
-                else:
-                    low = low.max(end)
-        return low, high
-
+class SoughtEquations(Sought):
     def _tolerances(self):
-        lengths = np.sqrt(np.sum(np.square(self.matrices.astype(EXTENDED)), axis=(1, 2)))
-        return EXTENDED(self.tolerance) * (np.abs(self.bounds) + lengths)
+        block = self.block
+        lengths = np.sqrt(np.sum(np.square(block.matrices.astype(EXTENDED)), axis=(1, 2)))
+        return EXTENDED(block.tolerance) * (np.abs(block.bounds) + lengths)
 
     def rows(self, m, unit):
         """Of the PSD ones: the others need not limit anything."""
-        goals = self.bounds + self._tolerances()
-        roots = [
-            root_of(B) / np.sqrt(t) for B, t in zip(self.matrices, goals, strict=True) if t > 0
-        ]
+        goals = zip(self.block.matrices, self.block.bounds + self._tolerances(), strict=True)
+        roots = [root_of(B) / np.sqrt(t) for B, t in goals if t > 0]
         return np.vstack([np.zeros((0, m), dtype=EXTENDED), *roots])
 
     def constraints(self, T):
-        nudge = 0.0 if self.is_equality else 0.999  # bounds may be met with their tolerance
+        block = self.block
+        nudge = 0.0 if block.is_equality else 0.999  # bounds may be met with their tolerance
+        goals = block.bounds + nudge * self._tolerances()
         found = []
-        for B, d in zip(self.matrices, self.bounds + nudge * self._tolerances(), strict=True):
+        for B, d in zip(block.matrices, goals, strict=True):
             C = T.T @ B.astype(EXTENDED) @ T
             size = max(np.max(np.abs(C)), abs(d))
-            found.append(linear((C / size).astype(np.float64), float(d / size), self.is_equality))
+            found.append(linear((C / size).astype(np.float64), float(d / size), block.is_equality))
         return found
 
     def made_feasible(self, L):
         """By Newton's method for the violated ones, in units of L; or L is shortened."""
-        e, spare = self._tolerances(), 64 * EPS * np.abs(self.bounds)
-        goal = self.bounds - spare + (0 if self.is_equality else 0.5) * e
+        block, e = self.block, self._tolerances()
+        spare = 64 * EPS * np.abs(block.bounds)
+        goal = block.bounds - spare + (0 if block.is_equality else 0.5) * e
         unit = np.sqrt(np.sum(np.square(L), axis=1, keepdims=True))
         unit = np.where(unit > 0, unit, 1)
         for _ in range(12):
-            images = np.array([B.astype(EXTENDED) @ L for B in self.matrices])
-            values = np.sum(images * L, axis=(1, 2))
-            excess = values - goal
-            active = np.full(len(goal), True) if self.is_equality else excess > 0
+            images = np.array([B.astype(EXTENDED) @ L for B in block.matrices])
+            excess = np.sum(images * L, axis=(1, 2)) - goal
+            active = np.full(len(goal), True) if block.is_equality else excess > 0
             if np.all(np.abs(excess[active]) <= (0.4 * e + spare / 2)[active]):
                 return L
             slopes = 2 * (images * unit)[active].reshape(int(np.sum(active)), -1)
@@ -320,9 +191,9 @@ class Equations(Block):
             if not (np.all(np.isfinite(A)) and np.all(np.isfinite(b))):
                 break
             L = L - unit * np.linalg.lstsq(A, b, rcond=1e-12)[0].reshape(L.shape)
-        if self.is_equality or not np.all(goal > 0):
+        if block.is_equality or not np.all(goal > 0):
             return L
-        values = np.array([np.sum((B.astype(EXTENDED) @ L) * L) for B in self.matrices])
+        values = np.array([np.sum((B.astype(EXTENDED) @ L) * L) for B in block.matrices])
         return L * np.sqrt(np.min(goal / np.maximum(values, goal)))
 
 
@@ -331,35 +202,11 @@ def linear(C, d, is_equality):
     return lambda S: np.array([[np.sum(C * S) - d]]), lambda Y: Y[0, 0] * C, is_equality
 
 
-def below_diagonal(A):
-    return [A[i, j] for i in range(A.nrows()) for j in range(i)]
-
-
-def symmetric(values):
-    """A as it is where it is symmetric; else (A + A')/2, in doubles."""
-    matrix = np.array(values, dtype=np.float64)
-    return matrix if np.array_equal(matrix, matrix.T) else matrix / 2.0 + matrix.T / 2.0
-
-
-def block_of(penalty, m):
-    """The judge's block of one of the package's penalties, by the numbers it has now."""
-    return {
-        "Ridge": lambda p: Quadratic(
-            float(p.weight), np.zeros((m, m)) if p.prior is None else symmetric(p.prior)
-        ),
-        # The inverse of the prior is the definition: its doubles count as exact.
-        "LogDet": lambda p: Divergence(
-            float(p.weight),
-            np.eye(m) if p._inverse is None else np.array(p._inverse),
-        ),
-        "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
-        "UpperBound": lambda p: Ceiling(symmetric(p.bound)),
-        "Diagonal": lambda p: OffDiagonalZero(),
-        "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
-        "LinearConstraints": lambda p: Equations(
-            np.array([symmetric(B) for B in p.matrices]),
-            np.array(p.bounds, dtype=float),
-            p.is_equality,
-            p.tolerance,
-        ),
-    }[type(penalty).__name__](penalty)
+SOUGHT = {
+    judge.Quadratic: SoughtQuadratic,
+    judge.Divergence: SoughtDivergence,
+    judge.Ceiling: SoughtCeiling,
+    judge.OffDiagonalZero: SoughtDiagonal,
+    judge.OffDiagonalSum: SoughtSum,
+    judge.Equations: SoughtEquations,
+}

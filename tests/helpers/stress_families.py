@@ -1,9 +1,9 @@
 """Families of M-steps on extreme data: a table of options for one generator of random instances.
 
 At the ends of the range of doubles, of sampled pairs, of one feature and of two points, whose
-optimum is known, and with penalties and constraints at all scales of the data. A metric of points
-of size x has the size 1/x^2, and so has what a block is given; now and then it is off by many
-decades, or the block's weight is of any size.
+optimum is found exactly, and with penalties and constraints at all scales of the data. A metric of
+points of size x has the size 1/x^2, and so has what a block is given; now and then it is off by
+many decades, or the block's weight is of any size.
 
 In the table, (low, high) is a number between 10^low and 10^high, a list is one of its entries, and
 a function makes the value from the random generator and the pairs.
@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from flint import arb
-from stress_judge import Given, given, known_optimum
+from judge import Judge
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.penalties import (
@@ -40,12 +39,9 @@ class Instance:
     """An M-step, and what its certificates are to be judged by."""
 
     objective: MStepObjective
-    given: Given | None = None  # the M-step as it was given; None: the objective is believed
-    clean: MStepObjective | None = None  # its like on clean data: metrics good there are tried here
-    optimum: arb | None = None  # the infimum as a ball, where it is known
+    judge: Judge | None = None  # of the M-step as it was given; None: the objective is believed
     metrics: list = field(default_factory=list)  # to be certified first
     certificates: list = field(default_factory=list)  # given out elsewhere
-    certify: Callable | None = None  # makes a certificate in another way than `certify`
     disturb: Callable | None = None  # writes where nothing should change
     falsehoods: dict = field(default_factory=dict)  # seen while the instance was made
     can_be_solved: bool = True  # whether `solve_m_step` is tried, in thorough inspections
@@ -281,13 +277,6 @@ def sampled(rng, X):
     return drawn(rng, one_of(rng, [classes, classes, some])(rng, X))
 
 
-def with_points(pairs, X):
-    """The same pairs of other points."""
-    k, c = len(pairs.similar), pairs.confidence
-    c = (None, None) if c is None else (c[:k], c[k:])
-    return PairSet.from_constraints(X, pairs.similar, pairs.dissimilar, *c)
-
-
 # Soft labels: the settings that say which
 
 
@@ -337,29 +326,24 @@ def draw_settings(rng, pairs, **options):
 
 def stated(pairs, **settings):
     """The instance of these arguments, to be judged by them and not by what became of them."""
-    copied = given(pairs, **settings)
-    return Instance(MStepObjective(pairs, **settings), copied, optimum=known_optimum(copied))
+    judge = Judge(pairs, **settings)
+    return Instance(MStepObjective(pairs, **settings), judge)
 
 
 def draw(rng, *, shapes=SHAPES, changes=(), sentinels=(0.0,), pairs=constraints, **options):
-    """An instance of a family; with sentinels, its like without them is tried too."""
+    """An instance of a family."""
     X = draw_points(rng, shapes, changes)
     share, *sizes = sentinels
-    has_sentinels = chance(rng, share)
-    made = pairs(rng, with_sentinels(rng, X, *sizes) if has_sentinels else X)
-    found = stated(made, **draw_settings(rng, made, **options))
-    if has_sentinels:
-        clean = replace(found.objective, pairs=with_points(made, X))
-        found = replace(found, clean=clean)
-    return with_more_metrics(rng, found)
+    made = pairs(rng, with_sentinels(rng, X, *sizes) if chance(rng, share) else X)
+    return with_more_metrics(rng, stated(made, **draw_settings(rng, made, **options)))
 
 
 @np.errstate(all="ignore")
 def with_more_metrics(rng, found):
     """Of one feature, more metrics: tiny to far beyond the optimum."""
-    if found.given.points.shape[1] > 1:
+    if found.judge.n_features > 1:
         return found
-    spread = np.ptp(found.given.points)
+    spread = np.ptp(found.judge.points)
     metrics = (decades(rng, -2, 4, size=4) / spread / spread).tolist()
     return replace(found, metrics=[[[a]] for a in metrics if np.isfinite(a)])
 

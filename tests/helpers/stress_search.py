@@ -9,20 +9,22 @@ made feasible.
 from __future__ import annotations
 
 from functools import cached_property
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+from high_precision import EXTENDED
 from scipy.optimize import minimize
 from scipy.special import expit
-from stress_blocks import EXTENDED, root_of
+from stress_blocks import SOUGHT, root_of
 
-DECADES = (-25.0, 65.0)
-"""Where the length of a direction is searched, relative to its longest pair's; more where the
-lengths of pairs or the threshold are further apart than usual, 40 decades as squares."""
+DECADES = (-700, 700)
+"""Where the length of a direction is searched, relative to its longest pair's."""
 
-HALVINGS = 16
-"""Of that range; and as many more for the best direction of all."""
+HALVINGS = 48
+"""Of that range, to about 1e-11 of a length."""
+
+LARGEST_EXPONENT = 3500.0
+"""Multiples of a factor are looked for between 2^-3500 and 2^3500 times it."""
 
 TIGHTER = (1.0, 0.1, 0.01, 1e-3, 1e-3, 1e-3)
 """How much a violated constraint costs, inversely, from one descent to the next."""
@@ -36,20 +38,31 @@ class Basis(NamedTuple):
 
 
 class Search:
-    """A judge's M-step in well-scaled coordinates, and the candidates found in them."""
+    """A judge's M-step in extended precision and well-scaled coordinates, and what is found there.
+
+    The differences v of its pairs, their weights c and labels q, R and the blocks.
+    """
 
     def __init__(self, judge, rng):
         self.judge, self.rng = judge, rng
+        self.blocks = [SOUGHT[type(block)](block) for block in judge.blocks]
+        X, k = judge.points.astype(EXTENDED), len(judge.unlabeled)
+        self.differences = X[judge.rows[:, 0]] - X[judge.rows[:, 1]]
+        each = EXTENDED(judge.mu) * (EXTENDED(judge.n_unlabeled) / max(1, k))
+        self.weights = np.concatenate([judge.confidence.astype(EXTENDED), [each] * k])
+        R = sum(map(EXTENDED, judge.trace_weights)) * np.eye(judge.n_features, dtype=EXTENDED)
+        self.regularizer = sum((term.astype(EXTENDED) for term in judge.terms), R)
+        self.labels = np.array([float(q) for q in judge.parts()[2]], dtype=EXTENDED)
 
     def _basis(self, blocks):
         """T, (m, r): along its columns the pairs, R and the blocks together have unit size."""
         judge, unit = self.judge, self.unit
         m = judge.n_features
-        weight = max(EXTENDED(0), sum(map(EXTENDED, judge.given.trace_weights)))
+        weight = max(EXTENDED(0), sum(map(EXTENDED, judge.trace_weights)))
         root = np.sqrt(weight) * np.eye(m, dtype=EXTENDED)
-        rows = [np.sqrt(judge.weights / unit)[:, None] * judge.differences, root / np.sqrt(unit)]
-        if judge.given.terms:
-            rows.append(root_of(judge.regularizer - root**2) / np.sqrt(unit))
+        rows = [np.sqrt(self.weights / unit)[:, None] * self.differences, root / np.sqrt(unit)]
+        if judge.terms:
+            rows.append(root_of(self.regularizer - root**2) / np.sqrt(unit))
         rows += [block.rows(m, unit) for block in blocks]
         return unit_basis(np.vstack(rows).astype(EXTENDED))
 
@@ -60,36 +73,29 @@ class Search:
     @cached_property
     def even_basis(self):
         """The same for pairs of equal weight, none longer than usual: no far point hides others."""
-        V = self.judge.differences
-        sizes = np.abs(V)
-        moving = np.any(sizes, axis=0)
-        usual = [median(column[column > 0].tolist()) for column in sizes.T[moving]]
-        usual = np.array(usual, dtype=EXTENDED)
-        V = V[:, moving] / usual
+        sizes = [column[column > 0] for column in np.abs(self.differences).T]
+        usual = np.array([np.median(column) if len(column) else EXTENDED(1) for column in sizes])
+        V = self.differences / usual
         V = V / np.maximum(np.sqrt(np.sum(np.square(V), axis=1, keepdims=True)), 1)
         columns, inverse = unit_basis(V)
-        T = np.zeros((len(moving), columns.shape[1]), dtype=EXTENDED)
-        T[moving] = columns / usual[:, None]
-        left = np.zeros(T.T.shape, dtype=EXTENDED)
-        left[:, moving] = inverse * usual
-        return Basis(T, left)
+        return Basis(columns / usual[:, None], inverse * usual)
 
     @cached_property
     def unit(self):
         """The size of F: the pairs' weights, and what blocks cost in any case."""
         judge = self.judge
-        sizes = [block.size(judge.n_features) for block in judge.given.blocks]
-        return np.sum(judge.weights) + sum(sizes, EXTENDED(0))
+        sizes = [block.size(judge.n_features) for block in self.blocks]
+        return np.sum(self.weights) + sum(sizes, EXTENDED(0))
 
     @cached_property
     def directions(self):
         """(m, K) in extended precision: unit vectors, bases, pairs, directions no pair has, ..."""
         judge, rng = self.judge, self.rng
-        m, V, R = judge.n_features, judge.differences, judge.regularizer
-        n_similar = len(judge.given.similar)
-        chosen = rng.permutation(np.flatnonzero(judge.labels < 0.5))[:4]
+        m, V, R = judge.n_features, self.differences, self.regularizer
+        n_similar = len(judge.similar)
+        chosen = rng.permutation(np.flatnonzero(self.labels < 0.5))[:4]
         found = [np.eye(m, dtype=EXTENDED), V[chosen].T]
-        if judge.given.terms:  # what R punishes least, relative to its diagonal; < 0 by rounding
+        if judge.terms:  # what R punishes least, relative to its diagonal; < 0 by rounding
             lengths = np.sqrt(np.maximum(np.diag(R), 0))
             unit = np.where(lengths > 0, lengths, 1)
             vectors = np.linalg.eigh(in_doubles(R / unit[:, None] / unit))[1][:, :2]
@@ -103,94 +109,46 @@ class Search:
         found.append(rng.normal(size=(m, 1)).astype(EXTENDED))
         return of_unit_length(np.hstack(found))
 
-    def grow_factors(self, rounds=3):
-        """Factors of growing rank: at each round the best length of the best direction is added.
+    def best_directions(self):
+        """Factors of rank one: of the best feature, and of the best direction, each of best length.
 
-        Before them is the best one-feature one; the last is the best found. They look for a small
-        f, whatever the blocks.
+        They look for a small f, whatever the blocks; none where every direction is free.
         """
-        judge, U, found = self.judge, self.directions, []
-        L, d = np.zeros((judge.n_features, 0), dtype=EXTENDED), np.zeros(len(judge.rows), EXTENDED)
-        for k in range(rounds):
-            if k:
-                U = np.hstack([U, self.descent_directions(d)])
-            lengths, values, moved = self._best_lengths(U, d)
-            if not np.any(values < np.inf):
-                break
-            best = int(np.nanargmin(values))
-            lengths[best] = self._best_lengths(U[:, [best]], d, near=lengths[best])[0][0]
-            L = np.hstack([L, (np.sqrt(lengths[best]) * U[:, best])[:, None]])
-            d = d + lengths[best] * moved[:, best]
-            found.append(L)
-            if k == 0:
-                j = int(np.nanargmin(values[: judge.n_features]))
-                found.insert(0, (np.sqrt(lengths[j]) * U[:, j])[:, None])
-        return found
+        U, m = self.directions, self.judge.n_features
+        lengths, values = self._best_lengths(U)
+        if not np.any(values < np.inf):
+            return []
+        best = int(np.nanargmin(values[:m])), int(np.nanargmin(values))
+        return [(np.sqrt(lengths[k]) * U[:, k])[:, None] for k in best]
 
-    def descent_directions(self, d):
-        """Directions in which f falls at distances d: eigenvectors of its gradient."""
-        judge = self.judge
-        w = judge.weights * (judge.labels - expit(judge.given.threshold - d))
-        found = [np.zeros((judge.n_features, 0), dtype=EXTENDED)]
-        for T, _ in (self.basis, self.even_basis):
-            Z = judge.differences @ T
-            gradient = in_doubles((Z.T * w) @ Z + T.T @ judge.regularizer @ T)
-            if T.size and np.all(np.isfinite(gradient)):
-                found.append(T @ np.linalg.eigh(gradient)[1][:, :2])
-        return of_unit_length(np.hstack(found))
-
-    def _best_lengths(self, U, d, near=None):
-        """For each column u the t that minimizes f at the distances d + t*(u'v)^2, and f there.
-
-        The values are relative to the largest weight. The search starts `near` a length where one
-        is given.
-        """
-        judge = self.judge
-        wide = np.square(judge.differences @ U)
+    def _best_lengths(self, U):
+        """For each column u the t that minimizes f(t uu'), and f there, over the largest weight."""
+        wide = np.square(self.differences @ U)
         largest = np.max(wide, axis=0)
         unit = np.where(largest > 0, largest, 1)
-        most = np.max(judge.weights)
-        penalty = np.sum(U * (judge.regularizer @ U), axis=0) / unit / most
-        low, high, number = self._range(wide, unit, penalty)
-        W, c = (wide / unit).astype(number), (judge.weights / most).astype(number)[:, None]
-        q, penalty = judge.labels.astype(number)[:, None], penalty.astype(number)
-        halvings = HALVINGS + int(np.ceil(np.log2(max(1.0, (high - low) / 90.0))))
-        low, high = np.full(U.shape[1], low), np.full(U.shape[1], high)
-        if near is not None:
-            width = 2.0 * (high - low) / 2**halvings
-            middle = np.log10(near * unit).astype(np.float64)
-            low, high = middle - width, middle + width
-        base = d.astype(number)[:, None] - number(judge.given.threshold)
+        most, eta = np.max(self.weights), EXTENDED(self.judge.threshold)
+        penalty = np.sum(U * (self.regularizer @ U), axis=0) / unit / most
+        W, c, q = wide / unit, (self.weights / most)[:, None], self.labels[:, None]
+        low, high = (np.full(U.shape[1], EXTENDED(end)) for end in DECADES)
         with np.errstate(all="ignore"):
-            for _ in range(halvings):
-                middle = (low + high) / 2.0
-                slopes = q - expit(-base - number(10) ** middle.astype(number) * W)
-                falls = np.einsum("kj,kj->j", c * W, slopes) < -penalty
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                slopes = q - expit(eta - EXTENDED(10) ** middle * W)
+                falls = np.sum(c * W * slopes, axis=0) < -penalty
                 low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-            t = number(10) ** low.astype(number)
-            s = base + t * W
+            t = EXTENDED(10) ** low
+            s = t * W - eta
             values = np.sum(c * (np.logaddexp(0, -s) + q * s), axis=0) + t * penalty
         values[(largest == 0) | ~np.isfinite(values)] = np.inf
         values[(largest == 0) & (penalty < 0)] = -np.inf  # f falls for ever, and no pair sees it
-        return t.astype(EXTENDED) / unit, values, wide
-
-    def _range(self, wide, unit, penalty):
-        """The decades of lengths to search, and the type of numbers that holds what they make."""
-        eta, c = np.log10(EXTENDED(self.judge.given.threshold)), self.judge.weights
-        seen = wide[wide > 0]
-        apart = np.log10(np.max(unit) / np.min(seen)) if seen.size else 0.0
-        low = DECADES[0] + float(min(0.0, eta + 10))
-        high = DECADES[1] + float(max(0.0, eta - 10)) + max(0.0, float(apart) - 40.0)
-        sizes = np.log10(np.abs(penalty[penalty != 0]))
-        reach = np.array([low, high, *sizes, np.log10(np.max(c) / np.min(c))])
-        return low, high, np.float64 if np.max(np.abs(reach)) < 150 else EXTENDED
+        return t / unit, values
 
     def polish(self, L, n_iterations=60):
         """Feasible factors from quasi-Newton descents of F: in two bases, in one with blocks.
 
         Constraints are taken in by an augmented Lagrangian; the last descents are the tightest.
         """
-        blocks = self.judge.given.blocks
+        blocks = self.blocks
         bases = [self._basis(blocks)] if blocks else [self.basis, self.even_basis]
         found = []
         for basis in bases:
@@ -212,11 +170,38 @@ class Search:
                     found.append(self.feasible(T @ B))
         return [L for L in found if np.all(np.isfinite(L))]
 
+    def exact_optimum(self, factors):
+        """The best multiple of the best of these factors, by bisection in balls; none if none fits.
+
+        It is optimal to 2^-40 of its size for one feature, and for one pair in that direction.
+        """
+        values = [(L, self.judge.value(L)) for L in factors]
+        finite = [(L, value) for L, value in values if value is not None and value.is_finite()]
+        if not finite:
+            return []
+        L = min(finite, key=lambda one: one[1].mid())[0]
+        low, high = -LARGEST_EXPONENT, LARGEST_EXPONENT
+        near, step = L, EXTENDED(2) ** -40
+        while high - low > 2.0**-40:
+            middle = (low + high) / 2.0
+            trial = L * EXTENDED(2) ** EXTENDED(middle)
+            value, further = self.judge.value(trial), self.judge.value(trial * (1 + step))
+            is_feasible = value is not None and value.is_finite()
+            if is_feasible and (further is None or further > value):
+                near, high = trial, middle
+            elif is_feasible and further < value:
+                near, low = trial, middle
+            elif middle == 0.0:  # too flat for these balls
+                break
+            else:  # too flat, or infeasible: back toward L
+                low, high = (low, middle) if middle > 0.0 else (middle, high)
+        return [near]
+
     def feasible(self, L):
         """A factor near L that satisfies the constraints, or nearly so: balls will tell."""
         L = np.asarray(L, dtype=EXTENDED)
         with np.errstate(all="ignore"):
-            for block in sorted(self.judge.given.blocks, key=lambda block: not block.is_diagonal):
+            for block in sorted(self.blocks, key=lambda block: not block.is_diagonal):
                 L = block.made_feasible(L)
         return L
 
@@ -225,11 +210,11 @@ class Lagrangian:
     """F/unit and its slope at A = T BB' T', with multipliers of the constraints."""
 
     def __init__(self, search, T):
-        judge, unit = search.judge, search.unit
-        blocks = judge.given.blocks
-        self.Z, self.q = in_doubles(judge.differences @ T), in_doubles(judge.labels)
-        self.c, self.eta = in_doubles(judge.weights / unit), judge.given.threshold
-        self.R = in_doubles(T.T @ judge.regularizer @ T / unit)
+        unit = search.unit
+        blocks = search.blocks
+        self.Z, self.q = in_doubles(search.differences @ T), in_doubles(search.labels)
+        self.c, self.eta = in_doubles(search.weights / unit), search.judge.threshold
+        self.R = in_doubles(T.T @ search.regularizer @ T / unit)
         self.smooth = [at for block in blocks if (at := block.smooth(T, unit)) is not None]
         self.constraints = [one for block in blocks for one in block.constraints(T)]
         self.is_diagonal = any(block.is_diagonal for block in blocks)

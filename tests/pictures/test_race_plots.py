@@ -7,7 +7,7 @@ import pytest
 
 from seraph_cvx.plots import ClaimsDisplay, ProfileDisplay, WorkPrecisionDisplay, draw_race
 from seraph_cvx.plots.race import FLOOR, seconds_to, typical_instances
-from seraph_cvx.race.race import read_race
+from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import summarize
 
 

@@ -19,7 +19,7 @@ from seraph_cvx import (
     certify,
     paper,
 )
-from seraph_cvx.certificate.certify import certify_factor
+from seraph_cvx.certificate import certify_factor
 from seraph_cvx.datasets import load, load_sampling, sample
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.penalties import Ridge

@@ -17,10 +17,7 @@ from seraph_cvx import (
     SERAPH,
     SERAPHCV,
     KernelSERAPH,
-    MStepObjective,
     NotCertified,
-    PairSet,
-    solve_m_step,
 )
 from seraph_cvx.certificate import sampling as of_samples
 from seraph_cvx.datasets import load_sampling
@@ -228,27 +225,6 @@ def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplin
         for thread in searches:
             thread.join(60)
         assert warnings.filters == before
-
-
-def test_two_proofs_at_once_keep_their_own_precision(samplings):
-    flint = pytest.importorskip("flint")
-    from seraph_cvx.certificate.proof import prove
-
-    objective = MStepObjective(PairSet.from_labels(samplings[0].X, samplings[0].y))
-    metric = solve_m_step(objective).metric
-
-    def interval(precision):
-        return prove(objective, metric, precision=precision).enclosure
-
-    precisions, before = [53, 256] * 4, flint.ctx.prec  # hundreds of units apart
-    sequential = [interval(precision) for precision in precisions]
-    assert sequential[0] != sequential[1]
-    try:
-        with ThreadPoolExecutor(2) as threads:
-            assert list(threads.map(interval, precisions)) == sequential
-        assert flint.ctx.prec == before
-    finally:
-        flint.ctx.prec = before
 
 
 def test_an_uncertified_fit_warns_in_every_thread(samplings):

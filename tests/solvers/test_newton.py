@@ -9,7 +9,7 @@ import pytest
 from instances import random_objective
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
-from seraph_cvx.certificate.certify import certify_factor
+from seraph_cvx.certificate import certify_factor
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.programs import descent_program

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,36 +11,13 @@ from numpy.typing import ArrayLike
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, scaled_factor, symmetrize
-from .certificate import Certificate, lower_bounds, pinned_bounds
+from .certificate import Certificate
+from .dual_points import lower_bounds, pinned_bounds
 from .pair_bounds import bound_pairs
 
-if TYPE_CHECKING:
-    from .proof import Proof
-
-# Relative gap up to which bounds from pairs within the span of similar ones are not tried.
 NEAR = 1e-6
-
-
-@overload
-def certify(
-    objective: MStepObjective,
-    A: ArrayLike,
-    *,
-    enough: float = ...,
-    rigorous: Literal[False] = ...,
-    project: bool = ...,
-) -> Certificate: ...
-
-
-@overload
-def certify(
-    objective: MStepObjective,
-    A: ArrayLike,
-    *,
-    enough: float = ...,
-    rigorous: Literal[True],
-    project: bool = ...,
-) -> Proof: ...
+"""Relative gap up to which bounds from pairs within the span of similar ones are not tried: what
+the estimators ask for."""
 
 
 def certify(
@@ -49,9 +25,8 @@ def certify(
     A: ArrayLike,
     *,
     enough: float = 0.0,
-    rigorous: bool = False,
     project: bool = False,
-) -> Certificate | Proof:
+) -> Certificate:
     """Bound the optimum of an M-step from both sides, given any metric A.
 
     D(r) <= inf f <= f(LL'), LL' = A to rounding: the duality gap of the M-step (11). Both bounds
@@ -66,10 +41,6 @@ def certify(
         Any PSD matrix, however far from the optimum.
     enough : float
         Stop looking for a better bound once the relative gap is at most this.
-    rigorous : bool
-        Compute the bounds in ball arithmetic instead, an independent check of all assumptions
-        of the default. Needs python-flint, ``pip install "seraph-cvx[rigorous]"``, and a few
-        hundred points at most.
     project : bool
         Certify the projection of A onto the PSD matrices, in units of its diagonal, where A is not
         one of them, as a solver's answer with an eigenvalue of -4e-7 is not: `projected_by` says
@@ -79,8 +50,7 @@ def certify(
     -------
     Certificate
         `dual_value` is minus infinity where nothing can be proven, which happens only for a
-        manifold term that is not PSD. With `rigorous` a
-        :class:`~seraph_cvx.certificate.proof.Proof`, which has the same attributes.
+        manifold term that is not PSD.
 
     Examples
     --------
@@ -98,10 +68,6 @@ def certify(
     cure = "certify(..., project=True) certifies its projection instead"
     metric = check_metric(given, m, repair=math.inf if project else 1e-9, cure=cure)
     change = float(np.linalg.norm(metric - given)) if project else 0.0
-    if rigorous:
-        from .proof import prove
-
-        return replace(prove(objective, metric, enough=enough), projected_by=change)
     return replace(certify_factor(objective, scaled_factor(metric), enough), projected_by=change)
 
 

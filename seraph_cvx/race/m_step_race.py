@@ -1,0 +1,404 @@
+"""Runs all solvers on the same M-steps, and grades every answer independently of them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import check_count
+from ..processes.isolation import ForkServer, Outcome, memory_limit_obstacle
+from ..processes.workers import ONE_THREAD
+from ..solvers.solution import require_attained
+from .attempt import Entrant
+from .grading import attempt_once, data_checksum, grade, reference_of
+from .race_table import KEY_FIELDS, Key, Race, RaceJournal, label_of
+from .solvers import entrants
+from .suite import SUITES, InstanceSpec, objective_of, smaller_instances, suite
+
+if TYPE_CHECKING:
+    from cvxpy import Problem
+
+    from .problem_race import ProblemRace
+
+__all__ = ["compare_solvers", "read_race", "versions"]
+
+GRACE = 2.0
+"""Seconds after its time limit that a solver has to stop by itself."""
+
+PRELOAD = ("seraph_cvx.race.grading", "sklearn.datasets", "seraph_cvx.m_step.conic")
+"""What every run needs: imported once, before its time begins to count."""
+
+NOT_RUN = "not run"
+"""The outcome of a run that was skipped, since an easier one came to a limit."""
+
+Listener = Callable[[dict[str, Any], int, int], None]
+"""The type of callback(row, number of the row, total number of rows)."""
+
+
+@overload
+def compare_solvers(
+    objective_or_suite: Problem,
+    solvers: Sequence[Any] | None = ...,
+    *,
+    time_limit: float = ...,
+    memory_limit: int = ...,
+) -> ProblemRace: ...
+
+
+@overload
+def compare_solvers(
+    objective_or_suite: MStepObjective
+    | str
+    | Sequence[str | InstanceSpec]
+    | Mapping[str, MStepObjective],
+    solvers: Sequence[Any] | None = ...,
+    tols: Sequence[float] = ...,
+    time_limit: float = ...,
+    memory_limit: int = ...,
+    out: str | os.PathLike[str] | None = ...,
+    resume: bool = ...,
+    callback: Listener | None = ...,
+    repeats: int = ...,
+) -> Race: ...
+
+
+def compare_solvers(
+    objective_or_suite: Any,
+    solvers: Sequence[Any] | None = None,
+    tols: Sequence[float] = (1e-3, 1e-5, 1e-7),
+    time_limit: float = 60.0,
+    memory_limit: int = 4 * 2**30,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    callback: Listener | None = None,
+    repeats: int = 1,
+) -> Race | ProblemRace:
+    """Race solvers on M-steps or on any convex problem, and grade every answer by a certificate.
+
+    Parameters
+    ----------
+    objective_or_suite : MStepObjective, str, sequence, dict, or cvxpy.Problem
+        One M-step, the name of a suite ("tiny", "small", "medium", "large") or of an instance, a
+        list of names of instances or specs, or a dict of your own M-steps by name. Or any DCP
+        problem with continuous variables: each solver is run once, with its own defaults, and only
+        `solvers`, `time_limit` and `memory_limit` have a meaning.
+    solvers : sequence, optional
+        Names such as "newton", "SCS/dual" or "UNO"; functions of your own, which take an objective
+        and return a matrix; pairs of either and a dict of its options. See
+        :func:`seraph_cvx.race.solvers.entrants`; None: all that are installed.
+    tols : sequence of float
+        Each solver is asked for each of these, the loosest first. After a run that was ended at
+        a limit, or took all its time, the tighter ones are not run, and their rows say so.
+    time_limit : float
+        Seconds a run may take. The solver is given this limit; two seconds later its process is
+        ended.
+    memory_limit : int
+        Bytes of resident memory a run may take, the imported libraries included. Where a system
+        cannot limit it (macOS, Windows), the notes of the table say so.
+    out : path, optional
+        A file of JSON lines to which each row is appended when it is finished.
+    resume : bool
+        Continue the race in `out`: no finished row is lost or repeated.
+    callback : callable, optional
+        Called as ``callback(row, number, total)`` after each new row.
+    repeats : int
+        How often each run is made. With more than one, each round is in a random order of its own,
+        and a run that came to a limit is not repeated.
+
+    Returns
+    -------
+    Race or ProblemRace
+        A table whose rows :class:`~seraph_cvx.race.race_table.Race` explains; of a problem of
+        CVXPY a :class:`~seraph_cvx.race.problem_race.ProblemRace`.
+
+    Notes
+    -----
+    Runs are made one after the other, each in a process of its own whose time and memory are
+    watched; BLAS has one thread. Only the matrix and the solver's status come back.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet, compare_solvers
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> table = compare_solvers(MStepObjective(pairs), solvers=["newton", "CLARABEL"], tols=[1e-6])
+    >>> [(row["solver"], row["formulation"], row["true_gap"] < 1e-5) for row in table.rows]
+    [('newton', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
+    """
+    if type(objective_or_suite).__module__.startswith("cvxpy."):
+        from .problem_race import compare_on_problem
+
+        return compare_on_problem(objective_or_suite, solvers, time_limit, memory_limit)
+    instances, ladder = _instances(objective_or_suite), _ladder(tols)
+    chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
+    runs = _in_order(list(instances), chosen, ladder, check_count(repeats, "repeats"))
+    settings = _settings(instances, chosen, ladder, time_limit, memory_limit)
+    with RaceJournal(out, resume) as journal:
+        _begin(journal, instances, settings)
+        _make_runs(runs, instances, journal, callback)
+        return _result(journal, [journal.rows[key] for key in runs])
+
+
+def _instances(given: Any) -> dict[str, Any]:
+    """The InstanceSpecs or M-steps of a race, by name."""
+    if isinstance(given, MStepObjective):
+        n, m = given.pairs.n_points, given.pairs.n_features
+        weights = f"mu = {given.mu:.3g}, lambda = {given.trace_weight:.3g}"
+        penalties = "".join(f", {block!r}" for block in given.penalties)
+        given = {f"M-step of {n} points in R^{m}, {weights}{penalties}": given}
+    if isinstance(given, str):
+        given = suite(given) if given in SUITES else [given]
+    if isinstance(given, Mapping):
+        instances = dict(given)
+    else:
+        specs = [InstanceSpec.parse(one) if isinstance(one, str) else one for one in given]
+        instances = {getattr(spec, "name", spec): spec for spec in specs}
+    kind = MStepObjective if isinstance(given, Mapping) else InstanceSpec
+    if not instances or not all(
+        isinstance(name, str) and isinstance(instance, kind) for name, instance in instances.items()
+    ):
+        raise ValueError(
+            "A race needs an MStepObjective, the name of a suite or instance, a list of names or "
+            f"InstanceSpec, or a dict of MStepObjectives by name; not {given!r}."
+        )
+    for instance in instances.values():
+        require_attained(objective_of(instance))
+    return instances
+
+
+def _ladder(tols: Sequence[float]) -> list[float]:
+    """The tolerances of a race, the loosest first."""
+    ladder = sorted({float(tol) for tol in tols}, reverse=True)
+    if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
+        raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
+    return ladder
+
+
+def _in_order(
+    instances: Sequence[str], chosen: Sequence[Entrant], ladder: Sequence[float], repeats: int
+) -> dict[Key, Entrant]:
+    """The runs of a race, in the order in which they are made: each repeat is shuffled."""
+    runs: dict[Key, Entrant] = {}
+    for repeat in range(1, repeats + 1):
+        pairs = [(name, entrant) for name in instances for entrant in chosen]
+        if repeats > 1:
+            random.Random(repeat).shuffle(pairs)
+        for name, entrant in pairs:
+            for tol in ladder:
+                runs[name, entrant.solver, entrant.formulation, tol, repeat] = entrant
+    return runs
+
+
+def _settings(
+    instances: Iterable[str],
+    chosen: Sequence[Entrant],
+    ladder: Sequence[float],
+    time_limit: float,
+    memory_limit: int,
+) -> dict[str, Any]:
+    """The line of the journal on what races, where, and within which limits."""
+    return {
+        "versions": versions(chosen),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "time_limit": time_limit,
+        "memory_limit": memory_limit,
+        "instances": list(instances),
+        "entrants": [entrant.label for entrant in chosen],
+        "options": {entrant.label: dict(entrant.options) for entrant in chosen if entrant.options},
+        "tols": ladder,
+    }
+
+
+def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
+    """The versions of this package, of its libraries and of the solvers that race.
+
+    Examples
+    --------
+    >>> from seraph_cvx.race.m_step_race import versions
+    >>> from seraph_cvx.race.solvers import entrants
+    >>> list(versions(entrants(["newton"])))
+    ['python', 'seraph-cvx', 'numpy', 'scipy', 'scikit-learn', 'cvxpy']
+    """
+    others = {e.distribution or e.solver.lower() for e in chosen if e.formulation}
+    found = {"python": platform.python_version()}
+    for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *sorted(others)):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "?"
+    return found
+
+
+def _begin(journal: RaceJournal, instances: Mapping[str, Any], settings: dict[str, Any]) -> None:
+    """Write what races, and note what differs from the race that is resumed.
+
+    An error if its rows are of other M-steps.
+    """
+    for name, instance in instances.items():
+        known = journal.references.get(name)
+        if known is not None and known["checksum"] != data_checksum(objective_of(instance)):
+            raise ValueError(
+                f"The rows of the {name} in {journal.path} are of other points, pairs or soft "
+                "labels: give another file."
+            )
+    journal.notes += _differences(journal.races, settings)
+    journal.add("race", settings)
+    if obstacle := memory_limit_obstacle():
+        journal.notes.append(obstacle)
+
+
+def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> list[str]:
+    """Describe how a resumed race differs from the one before it."""
+    if not races:
+        return []
+    known = {name: number for race in races for name, number in race["versions"].items()}
+    changed = {name: n for name, n in now["versions"].items() if known.get(name, n) != n}
+    notes = [
+        f"Resumed with other {what}: {races[-1][what]}, then {now[what]}."
+        for what in ("machine", "time_limit", "memory_limit")
+        if races[-1][what] != now[what]
+    ]
+    if changed:
+        before = {name: known[name] for name in changed}
+        notes.insert(0, f"Resumed with other versions: {before}, then {changed}.")
+    return notes
+
+
+# The runs
+
+
+def _make_runs(
+    runs: dict[Key, Entrant],
+    instances: Mapping[str, Any],
+    journal: RaceJournal,
+    callback: Listener | None,
+) -> None:
+    """Make the runs that are not in the journal, each after the easier ones; write their rows."""
+    easier = _easier_runs(runs)
+    missing = [key for key in runs if key not in journal.rows]
+    packages = {entrant.package for entrant in runs.values() if entrant.package}
+    limits = journal.races[-1]
+    memory_limit = None if memory_limit_obstacle() else limits["memory_limit"]
+    with ForkServer([*PRELOAD, *sorted(packages)], ONE_THREAD) as server:
+        while missing:
+            key = next(k for k in missing if all(other in journal.rows for other in easier[k]))
+            missing.remove(key)
+            name, instance, seconds = key[0], instances[key[0]], limits["time_limit"]
+            objective = objective_of(instance)
+            if name not in journal.references:
+                journal.add("reference", reference_of(name, objective))
+            known = (_obstacle(journal.rows[other], seconds) for other in easier[key])
+            obstacle = next(filter(None, known), "")
+            if obstacle:
+                nothing = {"total_seconds": None, "peak_bytes": None}
+                outcome = Outcome(NOT_RUN, nothing, obstacle, 0.0)
+            else:
+                work = instance, runs[key], key[3], seconds
+                outcome = server.run(
+                    attempt_once, *work, time_limit=seconds + GRACE, memory_limit=memory_limit
+                )
+            row = dict(zip(KEY_FIELDS, key, strict=True))
+            row |= grade(objective, journal.references[name]["lower"], outcome)
+            journal.add("row", row)
+            if callback is not None:
+                callback(row, len(runs) - len(missing), len(runs))
+
+
+def _easier_runs(runs: Iterable[Key]) -> dict[Key, list[Key]]:
+    """For each run: the next looser one, that of the repeat before, that on fewer points."""
+    easier: dict[Key, list[Key]] = {key: [] for key in runs}
+    for looser, key in pairwise(easier):
+        if looser[:3] == key[:3] and looser[4] == key[4]:
+            easier[key].append(looser)
+    smaller = smaller_instances({key[0] for key in easier})
+    for key in easier:
+        name, *others, repeat = key
+        candidates = (name, *others, repeat - 1), (smaller.get(name, ""), *others, repeat)
+        easier[key] += [other for other in candidates if other in easier]
+    return easier
+
+
+def _obstacle(easier: dict[str, Any], time_limit: float) -> str:
+    """Why a run is skipped: an easier one took all its time, or was ended at a limit."""
+    outcome = easier["outcome"]
+    if outcome == NOT_RUN:
+        return str(easier["detail"])
+    late = (easier["total_seconds"] or 0.0) >= time_limit and not easier["claims"]
+    if late or outcome in ("time limit", "memory limit"):
+        limit = "time limit" if outcome == "done" else outcome
+        return f"it came to its {limit} at tol {easier['tol']:g} on {easier['instance']}"
+    return ""
+
+
+# The table
+
+
+def read_race(path: str | os.PathLike[str]) -> Race:
+    """Read a race that was run before from its file, without running anything.
+
+    The rows come in the order of a race that was never interrupted. The solvers and data sets need
+    not be installed.
+
+    Parameters
+    ----------
+    path : path
+        What `out` of :func:`compare_solvers` was; it is not changed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from seraph_cvx.race.race_table import EMPTY_ROW
+    >>> row = EMPTY_ROW | dict(instance="iris", solver="newton", formulation="", tol=1e-3, repeat=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "race.jsonl"
+    ...     with RaceJournal(file) as journal:
+    ...         journal.add("race", {"time_limit": 5.0})
+    ...         journal.add("row", row)
+    ...     race = read_race(file)
+    >>> race.time_limit, race.rows == [row]
+    (5.0, True)
+    """
+    journal = RaceJournal()
+    journal.read(Path(path))
+    starts = journal.races
+    if not journal.rows or not starts:
+        raise ValueError(f"{path} has no row of a race: give the file that a race wrote.")
+    for k in range(1, len(starts)):
+        journal.notes += _differences(starts[:k], starts[k])
+    return _result(journal, journal.rows.values())
+
+
+def _result(journal: RaceJournal, rows: Iterable[dict[str, Any]]) -> Race:
+    """The table of rows of a journal, in order."""
+    rows = sorted(rows, key=_position(journal.races))
+    names = dict.fromkeys(row["instance"] for row in rows)
+    references = {name: journal.references[name] for name in names if name in journal.references}
+    title = "Solvers against the referee"
+    return Race(title, rows, journal.notes, references, journal.races)
+
+
+def _position(starts: Sequence[dict[str, Any]]) -> Callable[[Any], tuple[Any, ...]]:
+    """Where a row comes in a table: by instance, entrant, tolerance and repeat."""
+    instances, labels = (
+        list(dict.fromkeys(name for start in starts for name in start[of]))
+        for of in ("instances", "entrants")
+    )
+
+    def position(row: dict[str, Any]) -> tuple[Any, ...]:
+        place = _index(instances, row["instance"]), _index(labels, label_of(row))
+        return *place, -row["tol"], row["repeat"]
+
+    return position
+
+
+def _index(names: list[str], name: str) -> int:
+    """The place of a name among others, or behind them."""
+    return names.index(name) if name in names else len(names)

@@ -1,0 +1,379 @@
+"""The judge of certificates: F and its dual, pair by pair, in balls, by no code that it judges.
+
+With s_k = v_k'Av_k - eta, c_k the weight of pair k and q_k its label +1 (1, 0 or a soft label),
+
+    F(A)    = sum_k c_k [q_k log(1 + e^{s_k}) + (1 - q_k) log(1 + e^{-s_k})] + <R, A> + sum_j P_j(A)
+    D(r, Z) = sum_k c_k [H(r_k) + eta (r_k - q_k)] - sum_j P_j*(Z_j)
+            where R + sum_k c_k (q_k - r_k) v_k v_k' + sum_j Z_j is PSD,
+
+and D(r, Z) <= F(A) for every r in [0, 1]^N, all Z_j and every PSD A. An M-step is judged as it was
+given, copied at that time: penalties by the numbers they were given, the previous metric
+by (10). A factor L may be finer than doubles: what counts is that LL' is exactly PSD, and proven
+feasible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+from flint import arb, arb_mat, ctx
+from high_precision import (
+    differences,
+    exact,
+    factored,
+    forms,
+    identity,
+    log_det,
+    moment,
+    squares,
+    total,
+)
+from scipy.special import expit
+
+from seraph_cvx import MStepObjective
+from seraph_cvx.penalties import Manifold, Trace, manifold_term
+
+PRECISIONS = (400, 1200, 4000)
+"""Bits of the balls, more where the fewer do not decide."""
+
+INFEASIBLE = arb("+inf")
+"""The value of a constraint where it is proven to be violated."""
+
+
+def ball(x):
+    """A double as a ball, infinite ones too."""
+    return arb(x) if np.isfinite(x) else arb(str(x))
+
+
+def ball_softplus(t):
+    """log(1 + e^t) as a ball, sharp for any t."""
+    return t + (-t).exp().log1p() if t.mid() > 0 else t.exp().log1p()
+
+
+def ball_sigmoid(t):
+    """1 / (1 + e^{-t}) as a ball, sharp for any t."""
+    small = (-t if t.mid() >= 0 else t).exp()
+    return (1 if t.mid() >= 0 else small) / (1 + small)
+
+
+def ball_entropy(r):
+    """H(r) in nats from below; a term whose ball reaches 0 counts as 0, its least."""
+    return total(-x * x.log() for x in (r, 1 - r) if x > 0)
+
+
+# Penalties and constraints, by their definitions
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """P by `value`: a ball, `INFEASIBLE`, or None where balls do not tell.
+
+    `dual` is a matrix near Z whose conjugate is finite, and that conjugate; None where there is no
+    such matrix, or none that is proven to be one.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic(Block):
+    """weight/2 * ||A - prior||^2."""
+
+    weight: float
+    prior: np.ndarray
+
+    def value(self, A):
+        return arb(self.weight) / 2 * total(x * x for x in (A - exact(self.prior)).entries())
+
+    def dual(self, Z):
+        squared = total(x * x for x in Z.entries())
+        return Z, (Z * exact(self.prior)).trace() + squared / (2 * arb(self.weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence(Block):
+    """weight * (<Q, A> - log det A - log det Q - m)."""
+
+    weight: float
+    inverse: np.ndarray
+
+    def value(self, A):
+        verdict, Q = definite(A), exact(self.inverse)
+        if verdict is None or verdict is INFEASIBLE:
+            return verdict
+        found = (A * Q).trace() - A.det().log() - Q.det().log() - A.nrows()
+        return arb(self.weight) * found
+
+    def dual(self, Z):
+        Q = exact(self.inverse)
+        left = log_det(Q - Z * (1 / arb(self.weight)))
+        return None if left is None else (Z, arb(self.weight) * (log_det(Q) - left))
+
+
+@dataclass(frozen=True, eq=False)
+class Ceiling(Block):
+    """bound - A is PSD."""
+
+    bound: np.ndarray
+
+    def value(self, A):
+        return definite(exact(self.bound) - A)
+
+    def dual(self, Z):
+        is_psd = is_proven_psd(Z)
+        return (Z, (Z * exact(self.bound)).trace()) if is_psd else None
+
+
+@dataclass(frozen=True, eq=False)
+class OffDiagonalZero(Block):
+    """A_ij = 0 for i != j."""
+
+    def value(self, A):
+        entries = below_diagonal(A)
+        if any(x > 0 or x < 0 for x in entries):
+            return INFEASIBLE
+        return arb(0) if all(x.is_zero() for x in entries) else None
+
+    def dual(self, Z):
+        has_zero_diagonal = all(Z[i, i].is_zero() for i in range(Z.nrows()))
+        return (Z, arb(0)) if has_zero_diagonal else None
+
+
+@dataclass(frozen=True, eq=False)
+class OffDiagonalSum(OffDiagonalZero):
+    """weight * sum over i != j of |A_ij|."""
+
+    weight: float
+
+    def value(self, A):
+        return 2 * arb(self.weight) * total(map(abs, below_diagonal(A)))
+
+    def dual(self, Z):
+        return super().dual(Z) if all(abs(x) <= self.weight for x in Z.entries()) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Equations(Block):
+    """<B_i, A> <= t_i + e_i, or |<B_i, A> - t_i| <= e_i; e_i = tolerance * (|t_i| + ||B_i||)."""
+
+    matrices: np.ndarray
+    bounds: np.ndarray
+    is_equality: bool
+    tolerance: float = 1e-9
+
+    def _parts(self):
+        """B_i, t_i and e_i as balls, one after the other."""
+        for B, t in zip(self.matrices, self.bounds.tolist(), strict=True):
+            length = total(x * x for x in exact(B).entries()).sqrt()
+            yield exact(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
+
+    def value(self, A):
+        slacks = []
+        for B, t, e in self._parts():
+            off = (B * A).trace() - t
+            slacks += [e - off] + [e + off] * self.is_equality
+        if any(slack < 0 for slack in slacks):
+            return INFEASIBLE
+        return arb(0) if all(slack >= 0 for slack in slacks) else None
+
+    def dual(self, Z):
+        """By the nearest combination of the B_i, or the part of it with no negative weight."""
+        parts = list(self._parts())
+        gram = arb_mat([[(B * C).trace() for C, _, _ in parts] for B, _, _ in parts])
+        sides = arb_mat([[(B * Z).trace()] for B, _, _ in parts])
+        weights = [x.mid() for x in gram.solve(sides).entries()]
+        nu = weights if self.is_equality else [x if x >= 0 else arb(0) for x in weights]
+        matrix = sum((B * x for x, (B, _, _) in zip(nu, parts, strict=True)), Z * 0)
+        return matrix, total(x * t + abs(x) * e for x, (_, t, e) in zip(nu, parts, strict=True))
+
+
+def definite(matrix):
+    """0 where a matrix is proven positive definite, `INFEASIBLE` where indefinite, else None."""
+    _, pivot = factored(matrix)
+    return arb(0) if pivot is None else INFEASIBLE if pivot < 0 else None
+
+
+def is_proven_psd(S):
+    """Whether S is PSD: positive definite without its rows that are exactly zero."""
+    rows = S.table()
+    kept = [j for j, row in enumerate(rows) if not all(x.is_zero() for x in row)]
+    return not kept or factored(arb_mat([[rows[i][j] for j in kept] for i in kept]))[1] is None
+
+
+def below_diagonal(A):
+    return [A[i, j] for i in range(A.nrows()) for j in range(i)]
+
+
+def symmetric(values):
+    """A as it is where it is symmetric; else (A + A')/2, in doubles."""
+    matrix = np.array(values, dtype=np.float64)
+    return matrix if np.array_equal(matrix, matrix.T) else matrix / 2.0 + matrix.T / 2.0
+
+
+def block_of(penalty, m):
+    """The judge's block of one of the package's penalties, by the numbers it has now."""
+    return {
+        "Ridge": lambda p: Quadratic(
+            float(p.weight), np.zeros((m, m)) if p.prior is None else symmetric(p.prior)
+        ),
+        # The inverse of the prior is the definition: its doubles count as exact.
+        "LogDet": lambda p: Divergence(
+            float(p.weight), np.eye(m) if p._inverse is None else np.array(p._inverse)
+        ),
+        "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
+        "UpperBound": lambda p: Ceiling(symmetric(p.bound)),
+        "Diagonal": lambda p: OffDiagonalZero(),
+        "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
+        "LinearConstraints": lambda p: Equations(
+            np.array([symmetric(B) for B in p.matrices]),
+            np.array(p.bounds, dtype=float),
+            p.is_equality,
+            p.tolerance,
+        ),
+    }[type(penalty).__name__](penalty)
+
+
+# The M-step
+
+
+def term_of(block, points):
+    """nu*X'LX of a block: the graph is the package's, and its doubles count as given."""
+    return manifold_term(points, block.weight, block.n_neighbors, block.kernel, block.normalised)
+
+
+ARGUMENTS = {
+    "soft_labels": None,
+    "previous_metric": None,
+    "sharpness": None,
+    "unlabeled_weight": "ratio",
+    "trace_weight": 1.0,
+    "threshold": 1.0,
+    "manifold_term": None,
+    "penalties": (),
+}
+"""Of an M-step, as `MStepObjective` takes them."""
+
+
+class Judge:
+    """Values of F and of its dual for the M-step of these pairs and arguments, copied at once.
+
+    Or of an objective, taken at its word.
+    """
+
+    def __init__(self, source, **arguments):
+        if isinstance(source, MStepObjective):
+            arguments = {name: getattr(source, name) for name in ARGUMENTS}
+        pairs = getattr(source, "pairs", source)
+        given = SimpleNamespace(**ARGUMENTS | arguments)
+        self.points, self.n_features = np.array(pairs.points), pairs.n_features
+        self.similar, self.dissimilar = np.array(pairs.similar), np.array(pairs.dissimilar)
+        self.confidence = np.array(pairs.labeled_weights)
+        mu, self.n_unlabeled = given.unlabeled_weight, pairs.n_unlabeled
+        if mu == "ratio" and self.n_unlabeled:
+            mu = pairs.n_labeled / self.n_unlabeled
+        self.mu = float(mu) if self.n_unlabeled else 0.0
+        rows = np.array(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
+        self.unlabeled = rows if self.mu > 0.0 else rows[:0]  # of k, each counts mu * #U/k times
+        self.rows = np.vstack([self.similar, self.dissimilar, self.unlabeled])
+        self.threshold = float(given.threshold)
+        self.sharpness = 1.0 + self.mu if given.sharpness is None else float(given.sharpness)
+        labels, metric = given.soft_labels, given.previous_metric
+        self.soft_labels = None if labels is None else np.array(labels, dtype=np.float64)
+        self.previous_metric = None if metric is None else symmetric(metric)
+        self.blocks, linear = [], given.manifold_term
+        self.terms = [] if linear is None else [symmetric(linear)]  # of R; the exact sum counts
+        self.trace_weights = [float(given.trace_weight)]
+        for block in given.penalties:
+            if isinstance(block, Trace):
+                self.trace_weights.append(float(block.weight))
+            elif isinstance(block, Manifold):
+                self.terms.append(symmetric(term_of(block, pairs.points)))
+            else:
+                self.blocks.append(block_of(block, self.n_features))
+        self._balls = {}
+
+    def parts(self, bits=PRECISIONS[0]):
+        """Differences V, weights c, labels q, R and eta, all as balls of this precision."""
+        if bits not in self._balls:
+            k, eta = len(self.unlabeled), arb(self.threshold)
+            V = differences(self.points, self.rows)
+            c = [arb(x) for x in self.confidence.tolist()]
+            c += [arb(self.mu) * self.n_unlabeled / k] * k
+            q = [arb(1)] * len(self.similar) + [arb(0)] * (len(self.dissimilar) + k)
+            if self.soft_labels is not None and k:
+                q[-k:] = map(arb, self.soft_labels.tolist())
+            elif self.previous_metric is not None and k:
+                d = forms(differences(self.points, self.unlabeled), exact(self.previous_metric))
+                q[-k:] = [ball_sigmoid(arb(self.sharpness) * (eta - x)) for x in d]
+            R = identity(self.n_features) * total(map(arb, self.trace_weights))
+            self._balls[bits] = V, c, q, sum(map(exact, self.terms), R), eta
+        return self._balls[bits]
+
+    def value(self, L, bits=PRECISIONS[0]):
+        """F(LL') as a ball; infinite where that is infeasible, None where balls do not tell."""
+        with ctx.workprec(bits):
+            V, c, q, R, eta = self.parts(bits)
+            factor = exact(L)
+            A = factor * factor.transpose()
+            parts = [block.value(A) for block in self.blocks]
+            if any(part is None or part is INFEASIBLE for part in parts):
+                return INFEASIBLE if any(part is INFEASIBLE for part in parts) else None
+            parts.append((factor.transpose() * R * factor).trace())
+            for weight, label, d in zip(c, q, squares(V, factor), strict=True):
+                s = d - eta
+                parts.append(weight * (label * ball_softplus(s) + (1 - label) * ball_softplus(-s)))
+            return total(parts)
+
+    def compare(self, L, bound):
+        """The sign of F(LL') - bound; 0 where it is zero or balls do not tell."""
+        for bits in PRECISIONS:
+            value = self.value(L, bits)
+            if value is not None and (value < ball(bound) or value > ball(bound)):
+                return -1 if value < ball(bound) else 1
+        return 0
+
+    def dual_value(self, r, duals=(), bits=PRECISIONS[0]):
+        """D(r, Z) as a ball, Z as `Block.dual` gave them; None where (r, Z) is not proven feasible.
+
+        Each r_k is a ball within [0, 1], or a number.
+        """
+        with ctx.workprec(bits):
+            V, c, q, R, eta = self.parts(bits)
+            if any(dual is None for dual in duals):
+                return None
+            off = [weight * (label - x) for weight, label, x in zip(c, q, r, strict=True)]
+            S = sum((Z for Z, _ in duals), R + moment(V, off))
+            if not is_proven_psd(S):
+                return None
+            losses = zip(c, q, r, strict=True)
+            gain = total(w * (ball_entropy(arb(x)) + eta * (x - label)) for w, label, x in losses)
+            return gain - total(conjugate for _, conjugate in duals)
+
+    def lower_bound(self, L, duals=(), bits=PRECISIONS[0]):
+        """The best D(r, Z) on the way from r = sigma(-s(L)), Z to r = 0 or r = q, Z = 0.
+
+        The conjugates are zero at zero and convex, so that a share of Z costs that share at most.
+        """
+        with ctx.workprec(bits):
+            V, _, q, _, eta = self.parts(bits)
+            natural = [ball_sigmoid(eta - d) for d in squares(V, exact(L))]
+            found = []
+            for anchor in ([arb(0)] * len(q), q):
+
+                def at(odds, anchor=anchor):
+                    share = arb(float(expit(odds)))
+                    r = [share * x + (1 - share) * a for x, a in zip(natural, anchor, strict=True)]
+                    return self.dual_value(r, [(Z * share, p * share) for Z, p in duals], bits)
+
+                low, high = -700.0, 40.0  # at 40 the share is 1
+                value = at(high)
+                while value is None and high - low > 0.01:
+                    middle = (low + high) / 2.0
+                    low, high = (middle, high) if at(middle) is not None else (low, middle)
+                found.append(at(low) if value is None else value)
+            return max((x for x in found if x is not None), key=lambda x: x.mid(), default=None)
+
+
+def exact_value(objective, L):
+    """F(LL') as a double."""
+    return float(Judge(objective).value(L))
