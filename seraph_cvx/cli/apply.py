@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from .files import TableError, check_output, require_file, write_rows
 from .fit_report import note_far_values
-from .main import DEBUG, DECIMAL, ENCODING, THOUSANDS, Panels, app, argument, option
+from .main import DEBUG, Panels, app, argument, grouped, option
 from .report import alert, answers_in_words, tell
-from .tables import Reading, first_names, in_words, name_columns, read_new_rows
+from .tables import Notation, Reading, first_names, in_words, name_columns, read_new_rows
 
 EXAMPLES = """\b
 Examples:
@@ -21,6 +21,7 @@ Examples:
 
 
 @app.command(epilog=EXAMPLES, cls=Panels)
+@grouped
 def apply(
     model: Path = argument(
         ..., "The .npz file of seraph-cvx fit, or of save_model.", metavar="MODEL"
@@ -47,9 +48,7 @@ def apply(
         metavar="COLUMNS",
     ),
     force: bool = option(False, "Replace a file that exists already.", "--force"),
-    decimal: Literal[".", ","] = DECIMAL,
-    thousands: Literal[",", ".", "'", "space"] | None = THOUSANDS,
-    encoding: str | None = ENCODING,
+    notation: Notation = Notation(),
     debug: bool = DEBUG,
 ) -> None:
     """Transform new rows by the learned metric; --predict also classifies them.
@@ -67,17 +66,10 @@ def apply(
         steps = [step for _, step in getattr(loaded, "steps", [("", loaded)])]
         labels = labels_of(steps[-1], model) if predict else []
         names = getattr(steps[0], "feature_names_in_", None)
-        imputes = type(steps[0]).__name__ == "SimpleImputer"
-        options = ("decimal", "thousands", "encoding")
         table: dict[str, Any] = getattr(steps[-1], "table_", {})
-        reading = Reading(
-            decimal=decimal,
-            encoding=encoding,
-            impute=imputes,
-            missing=tuple(table.get("missing", ())),
-            thousands=thousands,
-            options=options,
-        )
+        strategy = steps[0].strategy if type(steps[0]).__name__ == "SimpleImputer" else None
+        missing = ",".join(table.get("missing", ()))
+        reading = Reading(**vars(notation), impute=strategy, missing=missing)
         texts = table.get("texts", {})
         n_features = steps[0].n_features_in_
         rows = read_new_rows(file, names, n_features, reading, texts, in_words(keep))
@@ -98,8 +90,8 @@ def apply(
             alert(f"Note: the column {column!r} has {unseen}.")
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
-        predicted = [loaded.predict(X).tolist()] if predict else []
-        written = [*rows.kept.values(), *Z.T.tolist(), *predicted]
+        predicted = loaded.predict(X).tolist() if predict else []
+        written = [*rows.kept.values(), *Z.T.tolist(), *([predicted] if predict else [])]
         write_rows(target, [[*rows.kept, *made], *zip(*written, strict=True)])
         tell(
             "applied",
@@ -111,7 +103,7 @@ def apply(
             columns=columns,
             labels=labels,
             kept=rows.kept,
-            predicted=Counter(map(str, *predicted)).most_common() if predict else [],
+            predicted=Counter(map(str, predicted)).most_common(),
         )
 
 
@@ -121,7 +113,7 @@ def labels_of(learner: Any, path: Path) -> Any:
     if getattr(learner, "labels_", None) is None:
         raise TableError(
             f"{path} holds no labeled points to classify by: the fit of {type(learner).__name__} "
-            "kept none, or was saved by an earlier version. Run seraph-cvx fit again."
+            "kept none."
         )
     if not np.any(learner.components_):
         raise TableError(f"The metric in {path} is zero: all distances are zero.")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..race.race_table import Race
 
 Suite = Literal["tiny", "small", "medium", "large"]
+ENDINGS = (".npz", ".csv", ".tsv", ".txt")
 
 
 @app.command(
@@ -148,7 +149,7 @@ def _numbers(text: str) -> list[float]:
 def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObjective]:
     """The M-steps of a folder's tables, or .npz files of X, y, weights, by file name."""
     objectives: dict[str, MStepObjective] = {}
-    for name, path in files_by_name(folder, (".npz", ".csv", ".tsv", ".txt")).items():
+    for name, path in files_by_name(folder, "instances", ENDINGS).items():
         if path.suffix == ".npz":
             objectives[name] = _from_arrays(path)
         else:
