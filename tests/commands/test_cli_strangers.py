@@ -11,9 +11,11 @@ import select
 import subprocess
 import sys
 import termios
+import threading
 import time
 import tracemalloc
 from pathlib import Path
+from subprocess import PIPE
 from xml.etree import ElementTree
 
 import numpy as np
@@ -79,10 +81,14 @@ def test_cells_may_hold_line_ends_quotes_and_formulas(folder):
         tables.read_table(folder / "q.csv", "the\nkind")
 
 
-@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
 def test_the_table_may_come_through_a_pipe(folder):
-    command = [*COMMAND, "fit", "/dev/stdin", "--label", "species", "--out", "m.csv"]
-    subprocess.run(command, input=TABLE, capture_output=True, text=True, timeout=120, check=True)
+    os.mkfifo(folder / "pipe.csv")
+    writer = threading.Thread(target=(folder / "pipe.csv").write_text, args=[TABLE])
+    writer.start()
+    done = run("fit pipe.csv --label species --out m.csv")
+    writer.join()
+    assert done.exit_code == 0, done.output
     assert (folder / "m.csv").exists()
 
 
@@ -391,18 +397,15 @@ def test_escape_sequences_of_names_are_written_out(folder):
         assert r"\x1b[2Jred\x1b]0;owned\x07\u202e" in result.output
 
 
-@pytest.mark.slow
-def test_a_name_that_is_no_text_and_a_screen_without_its_letters(folder):
+def test_a_name_that_is_no_text_is_written_out(folder):
     name = os.fsdecode(b"b\xff.csv")
     try:
-        (folder / name).write_text(TABLE.replace(",a", ",é"), encoding="utf-8")
+        (folder / name).write_text(TABLE)
     except OSError:
         pytest.skip("the file system takes only UTF-8 names")
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    command = [*COMMAND, "fit", name, "--label", "species"]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True, env=environment)
-    assert rb"b\udcff.csv" in done.stdout
-    assert rb"\xe9 (2)" in done.stdout
+    done = run("fit --label species", name)
+    assert done.exit_code == 0, done.output
+    assert r"b\udcff.csv" in done.stdout
 
 
 def test_words_in_brackets_are_not_taken_for_markup(capsys):
@@ -431,17 +434,15 @@ def test_pages_and_notebooks_escape_the_names_that_they_are_given(folder):
     assert notebook.count("&lt;script&gt;") == 7
 
 
-@pytest.mark.parametrize("ending", ["svg", pytest.param("png", marks=pytest.mark.slow)])
-def test_a_picture_takes_any_name_for_text(folder, ending):
+def test_a_picture_takes_any_name_for_text(folder):
     """Dollar signs would enclose a formula, and angle brackets an element."""
     name = "<b>$x^{$.csv"
     classes = TABLE.replace(",a", r",$\frac{</text><script>").replace(",b", ",$b$")
     (folder / name).write_text(classes)
-    result = run(f"fit --label species --picture p.{ending}", name)
+    result = run("fit --label species --picture p.svg", name)
     assert result.exit_code == 0, result.output
-    if ending == "svg":
-        drawing = ElementTree.parse(folder / "p.svg")
-        assert not [e for e in drawing.iter() if e.tag.endswith("script")]
+    drawing = ElementTree.parse(folder / "p.svg")
+    assert not [e for e in drawing.iter() if e.tag.endswith("script")]
 
 
 def test_a_markdown_row_stays_one_row():
@@ -483,39 +484,27 @@ def in_terminal(*arguments, press_when=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "when", "kept", "names"),
-    [
-        (
-            "fit f.csv --label species --tol 1e-15 --solver projected-gradient",
-            b"   2 ",
-            r"the metric of iteration \d+ is in f.metric.interrupted.npz",
-            ["f.csv", "f.metric.interrupted.npz"],
-        ),
-        ("verify --html page.html", b"1 of ", r"nothing was written\.", ["f.csv"]),
-    ],
-)
-def test_ctrl_c_keeps_what_there_is_and_says_so(flowers, folder, command, when, kept, names):
+def test_ctrl_c_keeps_what_there_is_and_says_so(flowers, folder):
     """And escape sequences of the table do not reach the terminal."""
     text = (folder / "flowers.csv").read_text().replace("setosa", ESCAPES)
     (folder / "flowers.csv").unlink()
     (folder / "f.csv").write_text(text)
-    code, shown = in_terminal(*command.split(), press_when=when)
-    assert (rb"\x1b[2Jred\x1b]0;owned" in shown) == ("fit" in command)
+    command = "fit f.csv --label species --tol 1e-15 --solver projected-gradient"
+    code, shown = in_terminal(*command.split(), press_when=b"   2 ")
+    assert rb"\x1b[2Jred\x1b]0;owned" in shown
     assert b"\x1b[2J" not in shown
     assert b"\x1b]0" not in shown
     said = words(re.sub(rb"\x1b\[[0-9;?]*\w", b"", shown).decode())
     assert code == 130, said
-    assert re.search(f"Interrupted: {kept}", said), said
+    kept = r"Interrupted: the metric of iteration \d+ is in f.metric.interrupted.npz"
+    assert re.search(kept, said), said
     assert "Traceback" not in said
-    assert sorted(path.name for path in folder.iterdir()) == names
+    assert sorted(path.name for path in folder.iterdir()) == ["f.csv", "f.metric.interrupted.npz"]
 
 
 @pytest.mark.slow
-def test_a_closed_pipe_is_no_traceback(table):
-    command = [sys.executable, "-u", *COMMAND[1:], *FIT.split()]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout.readline()
+def test_a_closed_pipe_is_no_traceback():
+    with subprocess.Popen([*COMMAND, "--help"], stdout=PIPE, stderr=PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) in (0, 1)
@@ -526,7 +515,7 @@ def test_a_closed_pipe_is_no_traceback(table):
 def test_a_full_disk_under_the_output_is_said(table):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*COMMAND, *FIT.split()], stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
+            [*COMMAND, *FIT.split()], stdout=full, stderr=PIPE, timeout=120, check=False
         )
     assert done.returncode == 2
     assert done.stderr.startswith(b"Error: No space left on device (free some space")
