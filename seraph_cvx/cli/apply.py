@@ -11,7 +11,7 @@ import numpy as np
 from .files import TableError, check_output, require_file, write_rows
 from .fit_report import note_far_values
 from .main import DEBUG, Panels, app, argument, grouped, option
-from .report import alert, answers_in_words, tell
+from .messages import alert, answers_in_words, tell
 from .tables import Notation, Reading, first_names, in_words, name_columns, read_new_rows
 
 EXAMPLES = """\b

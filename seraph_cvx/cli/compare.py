@@ -25,8 +25,8 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, files_by_name
 from .main import DEBUG, app, argument, option
+from .messages import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .problems import read_problem
-from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .tables import read_table
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import typer
 from ..processes.isolation import run_isolated
 from .files import require_file
 from .main import DEBUG, app, argument, option
-from .report import alert, answers_in_words, say
+from .messages import alert, answers_in_words, say
 
 CHECKED = "checked.py"
 MOST_CHARACTERS = 120

@@ -19,7 +19,7 @@ from pathlib import Path
 from ..explorer.guard import TOKEN
 from ..processes.signals import handled
 from .main import DEBUG, app, option
-from .report import answers_in_words, say
+from .messages import answers_in_words, say
 
 HOST = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 2718, 2818

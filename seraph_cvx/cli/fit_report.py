@@ -19,7 +19,7 @@ from ..pairs.data_warnings import UNKNOWN_LABELS, first_twins, stray_values
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
-from .report import alert, needs_matplotlib, say, tell
+from .messages import alert, needs_matplotlib, say, tell
 from .tables import MOST_PLACES, UserTable, name_columns
 
 if TYPE_CHECKING:

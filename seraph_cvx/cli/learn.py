@@ -22,7 +22,6 @@ from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
 from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
-from ..solvers.not_certified import NotCertified
 from ..solvers.solution import OptimumNotAttained, Status
 from .files import TableError, check_output, require_file, require_memory_for_pairs, write_rows
 from .fit_report import (
@@ -37,7 +36,7 @@ from .fit_report import (
     write_page,
 )
 from .main import DEBUG, EXAMPLES, FIRST, GIVEN, Panels, app, argument, grouped, listed, option
-from .report import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
+from .messages import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
 from .tables import Reading, UserTable, in_words, is_number, name_columns, open_text, read_table
 
 if TYPE_CHECKING:
@@ -384,6 +383,8 @@ def learn(
     seraph: SERAPH, X: Any, labels: Any, then: Callable[[FloatArray], object], pending: list[int]
 ) -> None:
     """Fit SERAPH, print each iteration, which `then` gets too; Ctrl-C keeps what there is."""
+    from ..solvers.not_certified import NotCertified
+
     tell("steps", seraph=seraph)
     with IterationReports(then, pending) as callback, warnings.catch_warnings():
         seraph.set_params(callback=callback, on_interrupt="keep")

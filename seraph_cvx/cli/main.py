@@ -12,7 +12,7 @@ import typer
 import typer.core
 
 from .. import __version__
-from .report import answers_in_words, say, wants_traceback
+from .messages import answers_in_words, say, wants_traceback
 
 COMMANDS = (
     *("demo", "fit", "apply", "explain", "verify", "certify", "compare", "explore"),

@@ -25,7 +25,7 @@ from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
 from seraph_cvx import load_model
 from seraph_cvx.cli import files, tables
-from seraph_cvx.cli.report import say
+from seraph_cvx.cli.messages import say
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.estimators import forecast

@@ -7,7 +7,7 @@ import re
 import pytest
 from command_line import run, words
 
-from seraph_cvx.cli.report import encodable, hanging, screen
+from seraph_cvx.cli.messages import encodable, hanging, screen
 from seraph_cvx.theory import report as theory_report
 from seraph_cvx.theory.report import CLAIMS
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from seraph_cvx import paper, verify_paper
 from seraph_cvx.cli import app
-from seraph_cvx.cli.report import screen
+from seraph_cvx.cli.messages import screen
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.mathml import FONTS
 from seraph_cvx.display.symbols import in_symbols, prose

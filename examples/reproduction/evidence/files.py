@@ -11,7 +11,7 @@ import typer
 
 from seraph_cvx.cli.compare import progress_bar
 from seraph_cvx.cli.files import files_by_name
-from seraph_cvx.cli.report import alert, say
+from seraph_cvx.cli.messages import alert, say
 from seraph_cvx.cli.tables import Reading, read_rows, read_table
 from seraph_cvx.processes.whole_file import write_whole
 

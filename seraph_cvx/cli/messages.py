@@ -53,25 +53,25 @@ def say(text: str, style: str | None = None, console: Console = screen, hang: in
 
 
 def tell(macro: str, /, hang: int = 0, **values: Any) -> None:
-    """Print what a macro of report.txt makes of some values."""
+    """Print what a macro of messages.txt makes of some values."""
     say(written(macro, **values), hang=hang)
 
 
 def written(macro: str, /, **values: Any) -> str:
-    """What a macro of report.txt makes of some values."""
+    """What a macro of messages.txt makes of some values."""
     return str(getattr(_macros(), macro)(**values)).removesuffix("\n")
 
 
 @cache
 def _macros() -> Any:
-    """The macros of report.txt."""
+    """The macros of messages.txt."""
     from ..display.mathml import to_text
     from ..display.page import templates
 
     plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
     ours = {"visible": visible, "text": to_text, "repr": repr, "counted": counted}
     plain.filters = {**plain.filters, **ours}
-    return plain.get_template("cli/report.txt").module
+    return plain.get_template("cli/messages.txt").module
 
 
 def encodable(text: str, encoding: str) -> str:
