@@ -12,7 +12,7 @@ from .files import TableError, check_output, require_file, write_rows
 from .fit_report import note_far_values
 from .main import DEBUG, Panels, app, argument, grouped, option
 from .messages import alert, answers_in_words, tell
-from .tables import Notation, Reading, first_names, in_words, name_columns, read_new_rows
+from .tables import NewRows, Notation, Reading, first_names, in_words, name_columns, read_new_rows
 
 EXAMPLES = """\b
 Examples:
@@ -65,14 +65,7 @@ def apply(
         loaded = load_model(model)
         steps = [step for _, step in getattr(loaded, "steps", [("", loaded)])]
         labels = labels_of(steps[-1], model) if predict else []
-        names = getattr(steps[0], "feature_names_in_", None)
-        table: dict[str, Any] = getattr(steps[-1], "table_", {})
-        strategy = steps[0].strategy if type(steps[0]).__name__ == "SimpleImputer" else None
-        missing = ",".join(table.get("missing", ()))
-        reading = Reading(**vars(notation), impute=strategy, missing=missing)
-        texts = table.get("texts", {})
-        n_features = steps[0].n_features_in_
-        rows = read_new_rows(file, names, n_features, reading, texts, in_words(keep))
+        rows = rows_for(steps, file, notation, in_words(keep))
         columns = [str(name) for name in steps[-1].get_feature_names_out()]
         made = [*columns, "predicted"] if predict else columns
         if clashing := [name for name in rows.kept if name in made]:
@@ -80,14 +73,7 @@ def apply(
                 f"{file} has a column {clashing[0]!r}, and so has what is written: rename it, or "
                 "leave it out of --keep."
             )
-        if names is not None:
-            cure = "the option --missing {} --impute median of seraph-cvx fit"
-            note_far_values(rows.X, rows.rows, names, cure)
-        if rows.ignored:
-            alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
-        for column, values in rows.unseen.items():
-            unseen = f"values not seen in the fit, ignored: {first_names(values)}"
-            alert(f"Note: the column {column!r} has {unseen}.")
+        names = getattr(steps[0], "feature_names_in_", None)
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
         predicted = loaded.predict(X).tolist() if predict else []
@@ -105,6 +91,25 @@ def apply(
             kept=rows.kept,
             predicted=Counter(map(str, predicted)).most_common(),
         )
+
+
+def rows_for(steps: list[Any], file: Path, notation: Notation, keep: tuple[str, ...]) -> NewRows:
+    """Read what a model needs of a table as its fit did, and note what is unusual in it."""
+    names, table = getattr(steps[0], "feature_names_in_", None), getattr(steps[-1], "table_", {})
+    strategy = steps[0].strategy if type(steps[0]).__name__ == "SimpleImputer" else None
+    missing = ",".join(table.get("missing", ()))
+    reading = Reading(**vars(notation), impute=strategy, missing=missing)
+    texts = table.get("texts", {})
+    rows = read_new_rows(file, names, steps[0].n_features_in_, reading, texts, keep)
+    if names is not None:
+        cure = "the option --missing {} --impute median of seraph-cvx fit"
+        note_far_values(rows.X, rows.rows, names, cure)
+    if rows.ignored:
+        alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
+    for column, values in rows.unseen.items():
+        unseen = f"values not seen in the fit, ignored: {first_names(values)}"
+        alert(f"Note: the column {column!r} has {unseen}.")
+    return rows
 
 
 def labels_of(learner: Any, path: Path) -> Any:

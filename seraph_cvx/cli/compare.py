@@ -93,13 +93,10 @@ def compare(
         names = None if solvers is None else [name.strip() for name in solvers.split(",")]
         memory = int(memory_limit * 2**30)
         if problem is not None:
-            table = compare_solvers(
-                read_problem(problem), names, time_limit=time_limit or 60.0,
-                memory_limit=memory,
-            )  # fmt: skip
+            limits = {"time_limit": time_limit or 60.0, "memory_limit": memory}
+            table = compare_solvers(read_problem(problem), names, **limits)
             show_table(table)
-            for note in table.notes:
-                say(f"\n{note}")
+            say("".join(f"\n{note}" for note in table.notes))
             return
         rows = out / "race.jsonl"
         if redraw:

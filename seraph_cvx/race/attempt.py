@@ -148,13 +148,6 @@ def solve_pickled(
     return call_own(function, objective, tol, time_limit, given)
 
 
-def solve_imported(
-    objective: MStepObjective, tol: float, time_limit: float, where: str, /, **options: Any
-) -> Attempt:
-    """Call a function of the user's own that is imported: ``module:function``."""
-    return call_own(load_function(where), objective, tol, time_limit, options)
-
-
 def call_own(
     function: Callable[..., Any],
     objective: MStepObjective,
