@@ -117,7 +117,10 @@ def answers_in_words() -> Iterator[list[str]]:
     kept: list[str] = []
 
     def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        kinds = {UserWarning: "Note", NotCertified: "Not certified"}
+        kinds: dict[type[Warning], str] = {
+            UserWarning: "Note",
+            NotCertified: "Not certified",
+        }
         alert(f"{kinds.get(category, category.__name__)}: {message}")
 
     with warnings.catch_warnings(), _sigterm_as_ctrl_c() as terminated:

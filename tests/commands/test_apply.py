@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import assert_answered_in_words, run, words
-from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, load_model, save_model
-from seraph_cvx.datasets import load
 
 FIT = "fit flowers.csv --label species --out m.npz"
 
@@ -119,17 +117,6 @@ def test_what_is_kept_of_a_table_comes_first_and_as_it_is_written(flowers):
     assert run("apply m.npz new.csv --keep predicted --out z.csv --force").exit_code == 0
 
 
-def test_all_classes_are_listed_or_counted(folder):
-    X, y = load("digits")
-    table = pd.DataFrame(PCA(6).fit_transform(X)[:300], columns=list("abcdef"))
-    table.assign(digit=y[:300]).to_csv("digits.csv", index=False)
-    result = run("fit digits.csv --label digit --out m.npz --tol 1e-3")
-    assert re.search(r"labels: 0 \(\d+\), .*7 \(\d+\) and 2 more", words(result.stdout))
-    said = words(run("apply m.npz digits.csv --predict").stdout)
-    assert len(re.findall(r"\d \(\d+\)", said)) == 8
-    assert " and 2 more Written" in said
-
-
 def test_only_values_that_the_fit_has_not_seen_are_called_new(flowers):
     points, labels = flowers
     organic = np.where(np.arange(150) % 2, "yes", "no")
@@ -148,21 +135,6 @@ def test_only_values_that_the_fit_has_not_seen_are_called_new(flowers):
         result = run("apply m.npz new.csv --out z.csv --force")
         note = f"Note: the column 'organic' has values not seen in the fit, ignored: {new}."
         assert words(result.stderr) == (note if new else "")
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
-def test_decimal_commas_and_another_encoding_give_the_same_metric(flowers, new, encoding):
-    points, labels = flowers
-    assert run(FIT).exit_code == 0
-    options = f"--decimal , --encoding {encoding}"
-    how = {"sep": ";", "decimal": ",", "encoding": encoding, "index": False}
-    points.assign(größe=labels).to_csv("komma.csv", **how)
-    new.to_csv("neu.csv", **how)
-    assert run(f"fit komma.csv --label größe {options} --out k.npz").exit_code == 0
-    for model in ("m.npz", "k.npz"):
-        assert run(f"apply {model} new.csv --out a.csv --force").exit_code == 0
-        assert run(f"apply {model} neu.csv --out b.csv --force {options}").exit_code == 0
-        assert Path("a.csv").read_text() == Path("b.csv").read_text()
 
 
 BAD = {

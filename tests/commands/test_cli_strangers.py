@@ -71,6 +71,15 @@ def test_a_table_written_otherwise_is_the_same_table(table, case):
     assert strange.unknown == ({word: 2} if word else {})
 
 
+def test_decimal_commas_and_another_encoding_are_the_same_table(table):
+    other = TABLE.replace(",", ";").replace(".", ",").replace("species", "größe")
+    table.with_name("other.csv").write_bytes(other.encode("cp1252"))
+    reading = tables.Reading(decimal=",", encoding="cp1252")
+    plain = tables.read_table(table, "species")
+    strange = tables.read_table(table.with_name("other.csv"), "größe", reading)
+    np.testing.assert_array_equal(np.c_[strange.X, strange.y], np.c_[plain.X, plain.y])
+
+
 def test_cells_may_hold_line_ends_quotes_and_formulas(folder):
     (folder / "q.csv").write_text('x,=1,"the\nkind"\n1,0,"a\nb"\n2,0,=cmd|\'!A0\n3,0,"d""e"\n')
     table = tables.read_table(folder / "q.csv", "the\nkind")
