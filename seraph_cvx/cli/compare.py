@@ -93,7 +93,7 @@ def compare(
         names = None if solvers is None else [name.strip() for name in solvers.split(",")]
         memory = int(memory_limit * 2**30)
         if problem is not None:
-            limits = {"time_limit": time_limit or 60.0, "memory_limit": memory}
+            limits: dict[str, Any] = {"time_limit": time_limit or 60.0, "memory_limit": memory}
             table = compare_solvers(read_problem(problem), names, **limits)
             show_table(table)
             say("".join(f"\n{note}" for note in table.notes))

@@ -215,7 +215,9 @@ class Learning:
 
         given = {name: value for name, value in vars(self).items() if value is not None}
         numbers = {k: float(v) for k, v in given.items() if isinstance(v, str) and is_number(v)}
-        return SERAPH(random_state=0).set_params(**given | numbers)
+        seraph = SERAPH(random_state=0)
+        seraph.set_params(**given | numbers)
+        return seraph
 
 
 @app.command(epilog=EXAMPLES, cls=Panels)

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import product
@@ -370,8 +370,8 @@ def _other_notations(cell: str, reading: Reading) -> list[str]:
     """The options by which a cell would be a number: as few as possible."""
     found: list[dict[str, str]] = []
     for decimal, thousands in product(".,", (None, *THOUSANDS)):
-        given = {"decimal": decimal, "thousands": thousands}
-        if decimal != thousands and math.isfinite(replace(reading, **given).parse(cell)):
+        given: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
+        if decimal != thousands and math.isfinite(Notation(**given).parse(cell)):
             found.append({k: v for k, v in given.items() if v and v != getattr(reading, k)})
     fewest = min(map(len, found), default=0)
     return [
@@ -600,7 +600,8 @@ def read_new_rows(
                 + near_name(header, name)
             )
     _require_unique(path, header, {*numeric, *textual, *kept})
-    features, unseen = read_numbers(path, frame, numeric, reading, wrong), {}
+    features = read_numbers(path, frame, numeric, reading, wrong)
+    unseen: dict[str, list[str]] = {}
     for name in textual:
         known = [f.removeprefix(f"{name}=") for f in names if f.startswith(f"{name}=")]
         new = sorted(set(frame[name]) - {*texts.get(name, ["", *known])})
