@@ -97,7 +97,7 @@ class Notation:
             if re.fullmatch(rf"[+-]?\d{{1,3}}({marks}\d{{3}})+([{self.decimal}]\d*)?", cell):
                 cell = re.sub(marks, "", cell)
         if self.decimal == ",":  # where a comma is the decimal mark, a point is none
-            cell = cell.translate(str.maketrans(".,", "'."))
+            cell = cell.replace(".", "'").replace(",", ".")
         return float(cell) if is_number(cell) else math.inf
 
 

@@ -27,7 +27,7 @@ from seraph_cvx.processes.dask_cluster import dask_cluster
 from seraph_cvx.processes.isolation import ForkServer, Outcome
 from seraph_cvx.processes.workers import ONE_THREAD
 from seraph_cvx.race.attempt import Entrant
-from seraph_cvx.race.m_step_race import PRELOAD
+from seraph_cvx.race.m_step_race import PRELOAD_CONIC
 from seraph_cvx.race.solvers import entrants
 
 pytestmark = pytest.mark.once
@@ -258,7 +258,7 @@ def test_the_fastest_of_a_kind_is_the_first_rung_that_is_truly_within_the_gap(
 def test_own_m_step_against_rivals(monkeypatch):
     """CLARABEL does not get there in the time; L-BFGS-B does."""
     rivals = {"conic": entrants(["CLARABEL/dual"]), "factor": entrants(["L-BFGS-B"])}
-    with ForkServer([m_steps.__name__, *PRELOAD], ONE_THREAD) as server:
+    with ForkServer([m_steps.__name__, *PRELOAD_CONIC], ONE_THREAD) as server:
         monkeypatch.setattr(m_steps, "ForkServer", lambda *_: nullcontext(server))
         (row,) = rows_of(m_steps.bench_first_m_steps, ["balance"], (0,), 0.5, rivals)
     assert row["newton to 1e-8 (s)"] < 10.0
