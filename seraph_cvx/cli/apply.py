@@ -118,7 +118,7 @@ def labels_of(learner: Any, path: Path) -> Any:
     if getattr(learner, "labels_", None) is None:
         raise TableError(
             f"{path} holds no labeled points to classify by: the fit of {type(learner).__name__} "
-            "kept none."
+            "kept none. Fit it to class labels."
         )
     if not np.any(learner.components_):
         raise TableError(f"The metric in {path} is zero: all distances are zero.")

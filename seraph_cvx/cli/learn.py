@@ -254,7 +254,6 @@ def fit(
         steps, Z = scale_points(table, reading)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if reading.standardize else 'not '}standardized")
-        announce_long_work(pairs, seraph)
         with interrupts_deferred() as pending:  # until the model is written
             learn_from_table(seraph, Z, table, pending)
             model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
@@ -350,15 +349,6 @@ def scale_points(table: UserTable, reading: Reading) -> tuple[list[tuple[str, An
     if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):
         alert(f"Note: {doubtful}")
     return steps, Z
-
-
-def announce_long_work(pairs: PairSet, seraph: SERAPH) -> None:
-    """Say how long a fit will take, if that is long, and what is faster."""
-    from ..estimators.forecast import forecast
-
-    only_labeled = seraph.unlabeled_weight == 0.0
-    if time_needed := forecast(pairs, only_labeled, seraph.unlabeled_pairs):
-        alert(written("long_work", pairs=pairs, time=time_needed, only_labeled=only_labeled))
 
 
 class IterationReports(ProgressLine):

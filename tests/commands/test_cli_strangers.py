@@ -28,7 +28,6 @@ from seraph_cvx.cli import files, tables
 from seraph_cvx.cli.messages import say
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.estimators import forecast
 from seraph_cvx.race.race_table import Race
 from seraph_cvx.theory import report as claims
 
@@ -312,7 +311,7 @@ def test_a_link_stays_a_link_and_its_file_gets_the_metric(table, name):
     assert target.stat().st_size > 0
 
 
-# Large tables: read as a stream, refused or announced before the work
+# Large tables: refused before the work
 
 
 def test_reading_takes_the_memory_that_is_asked_for_before_it(folder):
@@ -328,23 +327,6 @@ def test_reading_takes_the_memory_that_is_asked_for_before_it(folder):
         tracemalloc.stop()
     np.testing.assert_array_equal(table.X, numbers)
     assert peak < 20 * (folder / "long.csv").stat().st_size
-
-
-def test_long_work_is_announced_before_it_begins(table, monkeypatch):
-    monkeypatch.setattr(forecast, "LONG", 0.0)
-    for options, cure in (
-        ("", "a table of the labeled rows and 1,000"),
-        ("--unlabeled-weight 0", "fewer"),
-    ):
-        result = run(f"{FIT} --force {options}")
-        said = rf"6 points with 2 features take about \d+ seconds.* Faster: {cure}"
-        assert re.search(said, words(result.stderr))
-        assert result.output.index("take about") < result.output.index("EM:")
-    sampled = run(f"{FIT} --force --unlabeled-pairs 3 --n-jobs 2")
-    assert "Written: the model" in words(sampled.stdout)
-    assert [forecast.duration(s) for s in (90.0, 1200.0, 4e4, 1e7)] == [
-        *("90 seconds", "20 minutes", "11 hours", "116 days"),
-    ]
 
 
 @pytest.mark.parametrize(
