@@ -167,12 +167,8 @@ def _from_arrays(path: Path) -> MStepObjective:
             f"{path} has no array {missing[0]!r}, only {', '.join(sorted(arrays)) or 'nothing'}: "
             "write it with np.savez(path, X=points, y=labels)."
         )
-    weights: dict[str, Any] = {}
-    for name in arrays.keys() & {"trace_weight", "unlabeled_weight"}:
-        weight = arrays[name]
-        if weight.size != 1 or weight.dtype.kind not in "biuf":
-            raise TableError(f"{path}: its {name} is {weight.tolist()!r:.60}, not a number.")
-        weights[name] = weight.item()
+    names = arrays.keys() & {"trace_weight", "unlabeled_weight"}
+    weights: dict[str, Any] = {name: arrays[name].tolist() for name in names}
     try:
         return MStepObjective(PairSet.from_labels(arrays["X"], arrays["y"]), **weights)
     except (ValueError, TypeError) as error:

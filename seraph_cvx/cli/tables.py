@@ -325,7 +325,7 @@ def read_numbers(
     sentences = [
         sentence
         for name, cells in bad.items()
-        for sentence in _bad_cells(path, name, cells, len(frame), reading)
+        for sentence in _bad_cells(path, name, cells, reading)
     ]
     if len(sentences) > MOST_PLACES:
         left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
@@ -337,33 +337,34 @@ def read_numbers(
     return columns
 
 
-def _bad_cells(
-    path: Path, name: str, cells: pandas.Series[Any], n_rows: int, reading: Reading
-) -> Iterator[str]:
+def _bad_cells(path: Path, name: str, cells: pandas.Series[Any], reading: Reading) -> Iterator[str]:
     """A sentence for each cure of cells that hold no number, which names their rows."""
     places: dict[str, list[tuple[Any, str]]] = {}
     for row, cell in cells.items():
-        places.setdefault(_cure_of_cell(cell, reading), []).append((row, cell))
+        places.setdefault(_cure(name, cell, reading), []).append((row, cell))
     for cure, ((row, cell), *others) in places.items():
         what = f"{short(cell)} is not a finite number" if cell else "the cell is empty"
         more = ", ".join(str(other) for other, _ in others[: MOST_PLACES - 1])
         if len(others) >= MOST_PLACES:
             more += f" and {len(others) - MOST_PLACES + 1} more"
         like_it = f" (and so in row{'s' if len(others) > 1 else ''} {more})" if others else ""
-        words = [text for _, text in places[cure]]
-        cured = cure or _cure_of_text(name, words, n_rows)
-        yield f"Row {row} of {path}, column {short(name)}: {what}{like_it}. {cured}."
+        yield f"Row {row} of {path}, column {short(name)}: {what}{like_it}. {cure}."
 
 
-def _cure_of_cell(cell: str, reading: Reading) -> str:
-    """What to do about a cell that holds no number; empty for words, of which a column decides."""
+def _cure(name: str, cell: str, reading: Reading) -> str:
+    """What to do about a cell that holds no number."""
     if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
-        fill = "Fill in the number, remove the row, or fill all such cells by fit --impute median"
-        return fill if cell else f"Only a label may be unknown. {fill}"
-    other = _other_notations(cell, reading)
-    mark = "point" if reading.decimal == "." else "comma"
-    cure = f"Write decimals with a {mark}, without separators between thousands, or use "
-    return cure + " or ".join(other) if other else ""
+        return "Fill in the number, remove the row, or fill all such cells by fit --impute median"
+    if other := _other_notations(cell, reading):
+        mark = "point" if reading.decimal == "." else "comma"
+        options = " or ".join(other)
+        return f"Write decimals with a {mark}, without marks between thousands, or use {options}"
+    column = name if name.isidentifier() else repr(name)
+    return (
+        f"Write a number, or remove the row; fit --drop {column} leaves the column out, --one-hot "
+        f"{column} makes a feature of each of its values, and --missing WORD --impute median fills "
+        "in for a word"
+    )
 
 
 def _other_notations(cell: str, reading: Reading) -> list[str]:
@@ -379,18 +380,6 @@ def _other_notations(cell: str, reading: Reading) -> list[str]:
         for changed in found
         if len(changed) == fewest
     ]
-
-
-def _cure_of_text(name: str, cells: list[str], n_rows: int) -> str:
-    """What to do about words in a column: in a few of its cells they may mean missing numbers."""
-    words, quoted = list(dict.fromkeys(cells)), name if name.isidentifier() else repr(name)
-    if 2 * len(cells) < n_rows:
-        listed = shlex.quote(",".join(words)) if sum(map(len, words)) < 60 else "WORDS"
-        means = f"fit --missing {listed} --impute median"
-        return f"Write a number, or remove the row; use {means} if the number is missing"
-    drop = f"Write its values as numbers; or fit --drop {quoted} leaves the column out"
-    one_hot = f", --one-hot {quoted} makes a feature of each of its values"
-    return drop + (one_hot if len(words) <= MOST_VALUES else "")
 
 
 MOST_VALUES = 50

@@ -172,11 +172,11 @@ def test_all_that_is_wrong_with_the_cells_is_said_in_one_run(folder):
     result = run("fit bad.csv --label species")
     culprits = [
         "Row 6 of bad.csv, column 'x': 'wide' is not a finite number. Write a number, or remove "
-        "the row; use fit --missing wide --impute median if the number is missing",
+        "the row; fit --drop x leaves the column out",
         "Row 11 of bad.csv, column 'y': '?' is not a finite number. Fill in the number",
-        "Row 2 of bad.csv, column 'color': the cell is empty. Only a label may be unknown",
+        "Row 2 of bad.csv, column 'color': the cell is empty. Fill in the number",
         "Row 3 of bad.csv, column 'color': 'red' is not a finite number "
-        "(and so in rows 4, 5, 6, 7, 8, 9, 10, 11, 12 and 18 more). Write its values as numbers",
+        "(and so in rows 4, 5, 6, 7, 8, 9, 10, 11, 12 and 18 more). Write a number, or",
         "Row 22 of bad.csv has 5 cells",
     ]
     assert_answered_in_words(result, culprits)

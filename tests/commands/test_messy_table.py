@@ -62,7 +62,7 @@ def test_a_messy_table_gives_predictions_with_ids_in_four_commands(messy):
     first = do("fit messy.csv --label Sorte --out wein.npz")
     advised = [
         "column 'id': 'W-0000' is not a finite number (and so in rows 3, 4,",
-        "numbers; or fit --drop id leaves the column out. Row",  # no feature of each ID
+        "fit --drop id leaves the column out",
         "column 'Alkohol': '14,23' is not a finite number",
         'or use fit --decimal ","',
         "Row 7 of messy.csv, column 'Alkohol': the cell is empty",

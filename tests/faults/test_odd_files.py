@@ -230,9 +230,9 @@ def test_an_endless_device_is_not_read():
     ("arrays", "words_said"),
     [
         (None, "is not a file of np.savez"),
-        ({"trace_weight": np.array("one")}, "trace_weight is 'one'"),
-        ({"trace_weight": np.array(1j)}, "trace_weight is 1j"),
-        ({"trace_weight": np.array([1.0, 2.0])}, "trace_weight is [1.0, 2.0]"),
+        ({"trace_weight": np.array("one")}, "trace_weight"),
+        ({"trace_weight": np.array(1j)}, "trace_weight"),
+        ({"trace_weight": np.array([1.0, 2.0])}, "trace_weight"),
         ({"unlabeled_weight": np.array(-1.0)}, "unlabeled_weight"),
         ({"X": np.array([["a", "b"]] * 6)}, "small.npz"),
     ],
