@@ -184,7 +184,7 @@ def _explain(exercise: Exercise, text: str, error: Exception) -> str:
         if isinstance(node, ast.Assert) and node.lineno == last and node.msg is None:
             for side in _sides(node.test):
                 with suppress(Exception):  # inside a generator a name has no value here
-                    if not isinstance(side, ast.Constant):
+                    if any(isinstance(part, ast.Name) for part in ast.walk(side)):
                         value = eval(ast.unparse(side), frame.f_globals, frame.f_locals)
                         values[ast.unparse(side)] = " ".join(str(value).split())
     shown = "".join(f"\n    {side} = {value:.120}" for side, value in values.items())
