@@ -95,9 +95,9 @@ def kept_server() -> Iterator[Any]:
     """A fork server with all that races import."""
     from seraph_cvx.processes.isolation import ForkServer
     from seraph_cvx.processes.workers import ONE_THREAD
-    from seraph_cvx.race.m_step_race import PRELOAD
+    from seraph_cvx.race.m_step_race import PRELOAD, PRELOAD_CONIC
 
-    with ForkServer(PRELOAD, ONE_THREAD) as server:
+    with ForkServer([*PRELOAD, *PRELOAD_CONIC], ONE_THREAD) as server:
         yield server
 
 

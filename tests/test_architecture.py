@@ -79,7 +79,7 @@ MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
 MAY_PRINT = ("cli",)
 
 MAY_CATCH_ALL = (
-    "cli.report",
+    "cli.messages",
     "cli.exercises",
     "cli.problems",
     "estimators.saving",

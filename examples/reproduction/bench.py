@@ -18,7 +18,7 @@ from evidence.measuring import MeasuredRows, Report
 
 from seraph_cvx.cli.files import check_output
 from seraph_cvx.cli.main import DEBUG
-from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
+from seraph_cvx.cli.messages import alert, alerts, answers_in_words, say
 from seraph_cvx.display.result_table import ResultTable, show
 from seraph_cvx.processes.whole_file import write_whole
 

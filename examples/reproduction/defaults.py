@@ -26,7 +26,7 @@ from evidence.ranking import Results, defaults_csv, defaults_page, rank_methods,
 from evidence.runs import FAILED
 
 from seraph_cvx.cli.main import DEBUG
-from seraph_cvx.cli.report import alert, answers_in_words, say
+from seraph_cvx.cli.messages import alert, answers_in_words, say
 
 app = program()
 

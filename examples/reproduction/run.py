@@ -41,7 +41,7 @@ from evidence.runs import CUT_OFF, FAILED, Protocol, RunTable, run_methods
 from evidence.tasks import find_tasks
 
 from seraph_cvx.cli.main import DEBUG
-from seraph_cvx.cli.report import alert, answers_in_words, say
+from seraph_cvx.cli.messages import alert, answers_in_words, say
 from seraph_cvx.processes.dask_cluster import dask_cluster
 
 Part = StrEnum(

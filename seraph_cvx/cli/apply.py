@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from .files import TableError, check_output, require_file, write_rows
 from .fit_report import note_far_values
-from .main import DEBUG, DECIMAL, ENCODING, THOUSANDS, Panels, app, argument, option
-from .report import alert, answers_in_words, tell
-from .tables import Reading, first_names, in_words, name_columns, read_new_rows
+from .main import DEBUG, Panels, app, argument, grouped, option
+from .messages import alert, answers_in_words, tell
+from .tables import NewRows, Notation, Reading, first_names, in_words, name_columns, read_new_rows
 
 EXAMPLES = """\b
 Examples:
@@ -21,6 +21,7 @@ Examples:
 
 
 @app.command(epilog=EXAMPLES, cls=Panels)
+@grouped
 def apply(
     model: Path = argument(
         ..., "The .npz file of seraph-cvx fit, or of save_model.", metavar="MODEL"
@@ -47,9 +48,7 @@ def apply(
         metavar="COLUMNS",
     ),
     force: bool = option(False, "Replace a file that exists already.", "--force"),
-    decimal: Literal[".", ","] = DECIMAL,
-    thousands: Literal[",", ".", "'", "space"] | None = THOUSANDS,
-    encoding: str | None = ENCODING,
+    notation: Notation = Notation(),
     debug: bool = DEBUG,
 ) -> None:
     """Transform new rows by the learned metric; --predict also classifies them.
@@ -66,21 +65,7 @@ def apply(
         loaded = load_model(model)
         steps = [step for _, step in getattr(loaded, "steps", [("", loaded)])]
         labels = labels_of(steps[-1], model) if predict else []
-        names = getattr(steps[0], "feature_names_in_", None)
-        imputes = type(steps[0]).__name__ == "SimpleImputer"
-        options = ("decimal", "thousands", "encoding")
-        table: dict[str, Any] = getattr(steps[-1], "table_", {})
-        reading = Reading(
-            decimal=decimal,
-            encoding=encoding,
-            impute=imputes,
-            missing=tuple(table.get("missing", ())),
-            thousands=thousands,
-            options=options,
-        )
-        texts = table.get("texts", {})
-        n_features = steps[0].n_features_in_
-        rows = read_new_rows(file, names, n_features, reading, texts, in_words(keep))
+        rows = rows_for(steps, file, notation, in_words(keep))
         columns = [str(name) for name in steps[-1].get_feature_names_out()]
         made = [*columns, "predicted"] if predict else columns
         if clashing := [name for name in rows.kept if name in made]:
@@ -88,18 +73,11 @@ def apply(
                 f"{file} has a column {clashing[0]!r}, and so has what is written: rename it, or "
                 "leave it out of --keep."
             )
-        if names is not None:
-            cure = "the option --missing {} --impute median of seraph-cvx fit"
-            note_far_values(rows.X, rows.rows, names, cure)
-        if rows.ignored:
-            alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
-        for column, values in rows.unseen.items():
-            unseen = f"values not seen in the fit, ignored: {first_names(values)}"
-            alert(f"Note: the column {column!r} has {unseen}.")
+        names = getattr(steps[0], "feature_names_in_", None)
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
-        predicted = [loaded.predict(X).tolist()] if predict else []
-        written = [*rows.kept.values(), *Z.T.tolist(), *predicted]
+        predicted = loaded.predict(X).tolist() if predict else []
+        written = [*rows.kept.values(), *Z.T.tolist(), *([predicted] if predict else [])]
         write_rows(target, [[*rows.kept, *made], *zip(*written, strict=True)])
         tell(
             "applied",
@@ -111,8 +89,27 @@ def apply(
             columns=columns,
             labels=labels,
             kept=rows.kept,
-            predicted=Counter(map(str, *predicted)).most_common() if predict else [],
+            predicted=Counter(map(str, predicted)).most_common(),
         )
+
+
+def rows_for(steps: list[Any], file: Path, notation: Notation, keep: tuple[str, ...]) -> NewRows:
+    """Read what a model needs of a table as its fit did, and note what is unusual in it."""
+    names, table = getattr(steps[0], "feature_names_in_", None), getattr(steps[-1], "table_", {})
+    strategy = steps[0].strategy if type(steps[0]).__name__ == "SimpleImputer" else None
+    missing = ",".join(table.get("missing", ()))
+    reading = Reading(**vars(notation), impute=strategy, missing=missing)
+    texts = table.get("texts", {})
+    rows = read_new_rows(file, names, steps[0].n_features_in_, reading, texts, keep)
+    if names is not None:
+        cure = "the option --missing {} --impute median of seraph-cvx fit"
+        note_far_values(rows.X, rows.rows, names, cure)
+    if rows.ignored:
+        alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
+    for column, values in rows.unseen.items():
+        unseen = f"values not seen in the fit, ignored: {first_names(values)}"
+        alert(f"Note: the column {column!r} has {unseen}.")
+    return rows
 
 
 def labels_of(learner: Any, path: Path) -> Any:

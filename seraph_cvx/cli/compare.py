@@ -25,14 +25,15 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, files_by_name
 from .main import DEBUG, app, argument, option
+from .messages import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .problems import read_problem
-from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .tables import read_table
 
 if TYPE_CHECKING:
     from ..race.race_table import Race
 
 Suite = Literal["tiny", "small", "medium", "large"]
+ENDINGS = (".npz", ".csv", ".tsv", ".txt")
 
 
 @app.command(
@@ -92,13 +93,10 @@ def compare(
         names = None if solvers is None else [name.strip() for name in solvers.split(",")]
         memory = int(memory_limit * 2**30)
         if problem is not None:
-            table = compare_solvers(
-                read_problem(problem), names, time_limit=time_limit or 60.0,
-                memory_limit=memory,
-            )  # fmt: skip
+            limits: dict[str, Any] = {"time_limit": time_limit or 60.0, "memory_limit": memory}
+            table = compare_solvers(read_problem(problem), names, **limits)
             show_table(table)
-            for note in table.notes:
-                say(f"\n{note}")
+            say("".join(f"\n{note}" for note in table.notes))
             return
         rows = out / "race.jsonl"
         if redraw:
@@ -148,7 +146,7 @@ def _numbers(text: str) -> list[float]:
 def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObjective]:
     """The M-steps of a folder's tables, or .npz files of X, y, weights, by file name."""
     objectives: dict[str, MStepObjective] = {}
-    for name, path in files_by_name(folder, (".npz", ".csv", ".tsv", ".txt")).items():
+    for name, path in files_by_name(folder, "instances", ENDINGS).items():
         if path.suffix == ".npz":
             objectives[name] = _from_arrays(path)
         else:
@@ -169,12 +167,8 @@ def _from_arrays(path: Path) -> MStepObjective:
             f"{path} has no array {missing[0]!r}, only {', '.join(sorted(arrays)) or 'nothing'}: "
             "write it with np.savez(path, X=points, y=labels)."
         )
-    weights: dict[str, Any] = {}
-    for name in arrays.keys() & {"trace_weight", "unlabeled_weight"}:
-        weight = arrays[name]
-        if weight.size != 1 or weight.dtype.kind not in "biuf":
-            raise TableError(f"{path}: its {name} is {weight.tolist()!r:.60}, not a number.")
-        weights[name] = weight.item()
+    names = arrays.keys() & {"trace_weight", "unlabeled_weight"}
+    weights: dict[str, Any] = {name: arrays[name].tolist() for name in names}
     try:
         return MStepObjective(PairSet.from_labels(arrays["X"], arrays["y"]), **weights)
     except (ValueError, TypeError) as error:

@@ -22,14 +22,9 @@ import typer
 from ..processes.isolation import run_isolated
 from .files import require_file
 from .main import DEBUG, app, argument, option
-from .report import alert, answers_in_words, say
+from .messages import alert, answers_in_words, say
 
 CHECKED = "checked.py"
-MOST_CHARACTERS = 120
-"""Of each value in an assertion that failed."""
-
-OWN_NAMES = (ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.Lambda)
-"""Expressions with names of their own: what is inside has no value outside."""
 
 
 class Exercise(NamedTuple):
@@ -187,11 +182,12 @@ def _explain(exercise: Exercise, text: str, error: Exception) -> str:
     values = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Assert) and node.lineno == last and node.msg is None:
-            for side in map(ast.unparse, _sides(node.test)):
-                with suppress(Exception):  # what `and` and `or` did not come to may be impossible
-                    value = " ".join(str(eval(side, frame.f_globals, frame.f_locals)).split())
-                    values[side] = value[:MOST_CHARACTERS] + " ..." * (len(value) > MOST_CHARACTERS)
-    shown = "".join(f"\n    {side} = {value}" for side, value in values.items())
+            for side in _sides(node.test):
+                with suppress(Exception):  # inside a generator a name has no value here
+                    if any(isinstance(part, ast.Name) for part in ast.walk(side)):
+                        value = eval(ast.unparse(side), frame.f_globals, frame.f_locals)
+                        values[ast.unparse(side)] = " ".join(str(value).split())
+    shown = "".join(f"\n    {side} = {value:.120}" for side, value in values.items())
     return (
         f"Line {last}: a check does not hold.\n    {lines[last - 1].strip()}\n"
         + (f"  Here{shown}\n" if shown else "")
@@ -199,18 +195,13 @@ def _explain(exercise: Exercise, text: str, error: Exception) -> str:
     )
 
 
-def _sides(test: ast.expr) -> list[ast.expr]:
-    """What a check is about: a <= b <= c, np.isclose(a, b), np.all((a > b) & c), x.is_dcp()."""
-    sides: list[ast.expr] = []
-    nodes: list[ast.AST] = [test]
-    for node in nodes:
-        if not isinstance(node, OWN_NAMES):
-            nodes += ast.iter_child_nodes(node)
+def _sides(test: ast.expr) -> Iterator[ast.expr]:
+    """What a check is about: a <= b <= c, np.isclose(a, b), x.is_dcp()."""
+    for node in ast.walk(test):
         if isinstance(node, ast.Compare):
-            sides += [node.left, *node.comparators]
+            yield from (node.left, *node.comparators)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("isclose", "allclose"):
-                sides += node.args[:2]
-            elif node.func.attr in ("is_convex", "is_dcp"):
-                sides.append(node.func.value)
-    return [side for side in sides if any(isinstance(part, ast.Name) for part in ast.walk(side))]
+            if node.func.attr.endswith("close"):
+                yield from node.args[:2]
+            elif node.func.attr == "is_dcp":
+                yield node.func.value

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from .main import DEBUG, app, option
-from .report import answers_in_words
+from .messages import answers_in_words
 
 PACKAGE = Path(__file__).parents[1]
 NOTEBOOKS = (PACKAGE / "explorer.py", PACKAGE.parent / "examples" / "explorer.py")

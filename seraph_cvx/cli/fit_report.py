@@ -19,12 +19,19 @@ from ..pairs.data_warnings import UNKNOWN_LABELS, first_twins, stray_values
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
-from .report import alert, needs_matplotlib, say, tell
+from .messages import alert, needs_matplotlib, say, tell
 from .tables import MOST_PLACES, UserTable, name_columns
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
 
+
+CURES = {
+    Status.ITERATION_LIMIT: "Raise --max-iter.",
+    Status.TIME_LIMIT: "Raise --time-limit.",
+    Status.INACCURATE: "Use --solver newton.",
+}
+"""What to do about a fit that ended so."""
 
 COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds  step"
 
@@ -72,7 +79,7 @@ def note_repeated_rows(table: UserTable) -> None:
         )
 
 
-def report_iteration(step: Iteration, metric: FloatArray) -> None:
+def report_iteration(step: Iteration) -> None:
     """Print an iteration, the first one below the names of the columns."""
     if step.number == 1:
         say(
@@ -114,7 +121,8 @@ def finish(status: Status, kept: list[str]) -> None:
     """Exit with code 1 unless the result is certified, as far as rounding allows, or stationary."""
     if not status.reached_tolerance:
         files = " and ".join(kept) or "nothing was written"
-        alert(f"The status is {status.value}, not certified; {files}. Exit code 1.", style="red")
+        said = f"Not certified: the status is {status.value}; {files}. {CURES.get(status, '')}"
+        alert(f"{said} Exit code 1.", style="red")
         raise typer.Exit(1)
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
 
 import typer
 import typer.core
 
 from .. import __version__
-from .report import say, wants_traceback
+from .messages import answers_in_words, say, wants_traceback
 
 COMMANDS = (
     *("demo", "fit", "apply", "explain", "verify", "certify", "compare", "explore"),
     *("check-exercise", "export"),
 )
 """The commands in the order in which people come to use them."""
+
+FIRST, TABLE = "What most people need", "Reading the table"
+"""The first panels of the options of `fit`; `apply` has the second one, too."""
 
 GIVEN = "seraph_cvx.arguments"
 """Where the context of a command keeps its arguments as they were typed."""
@@ -98,9 +104,40 @@ def option(default: Any, words: str, *flags: str, **more: Any) -> Any:
     return typer.Option(default, *flags, help=words, **more)
 
 
-def in_panel(panel: str, default: Any, words: str, *flags: str, **more: Any) -> Any:
-    """An option that the help lists in a panel, with these words."""
-    return option(default, words, *flags, rich_help_panel=panel, **more)
+def listed(panel: str, words: str, *flags: str, **more: Any) -> Any:
+    """A field of a group of options, which the help lists in a panel with these words."""
+    return typer.Option(*flags, help=words, rich_help_panel=panel, **more)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take options in groups: dataclasses, each of whose fields is an option."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = group = parameter.annotation
+            hints = get_type_hints(group, include_extras=True)
+            for field in fields(group):
+                default = [] if field.default is MISSING else field.default
+                option = inspect.Parameter(
+                    field.name, parameter.kind, default=default, annotation=hints[field.name]
+                )
+                parameters.append(option)
+        else:
+            parameters.append(parameter)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        with answers_in_words():
+            for name, group in groups.items():
+                own = {field.name: given.pop(field.name) for field in fields(group)}
+                given[name] = group(**own)
+        command(**given)
+
+    by_name = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    run.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in by_name}
+    return run
 
 
 def argument(default: Any, words: str, **more: Any) -> Any:
@@ -109,16 +146,6 @@ def argument(default: Any, words: str, **more: Any) -> Any:
 
 
 DEBUG = option(False, "Show the Python traceback of an error.", "--debug", callback=remember_debug)
-DECIMAL = in_panel("Reading the table", ".", "The decimal mark of the numbers.")
-THOUSANDS = in_panel(
-    "Reading the table", None, "What separates the thousands of a number, as in 8,700."
-)
-ENCODING = in_panel(
-    "Reading the table",
-    None,
-    "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order mark says.",
-    metavar="NAME",
-)
 
 
 @app.callback(epilog=EXAMPLES)

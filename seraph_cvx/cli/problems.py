@@ -13,7 +13,7 @@ import typer
 from ..processes.whole_file import write_whole
 from .files import check_output
 from .main import DEBUG, app, argument, option
-from .report import alert, answers_in_words, say
+from .messages import alert, answers_in_words, say
 
 if TYPE_CHECKING:
     import cvxpy as cp

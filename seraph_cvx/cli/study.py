@@ -11,7 +11,7 @@ from ..display.symbols import in_symbols
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from .main import DEBUG, app, option
-from .report import answers_in_words, say, screen
+from .messages import answers_in_words, say, screen
 
 
 @app.command(epilog="Example:  seraph-cvx explain --statement dual --data wine")

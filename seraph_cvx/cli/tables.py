@@ -8,27 +8,27 @@ import io
 import math
 import re
 import shlex
-import sys
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra
 from .files import TableError, require_file, require_memory
+from .main import FIRST, TABLE, listed
+
+if TYPE_CHECKING:
+    import pandas
 
 MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 """What stands in a cell whose number is missing, in lower case."""
-
-DELIMITERS = (",", ";", "\t")
-"""The separators of cells; the one that gives the header most columns is used."""
 
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -40,92 +40,20 @@ BYTE_ORDER_MARKS = {
 """The encoding that each byte-order mark stands for; UTF-32's begins like UTF-16's."""
 
 SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
-DECIMAL_COMMA = str.maketrans(".,", "'.")
-"""Where a comma is the decimal mark, a point is not."""
 
 THOUSANDS = {",": ",", ".": ".", "'": "'\u2019", "space": " \u00a0\u202f"}
 """The marks between thousands by the names that --thousands gives them."""
 
 LARGEST_PIPE = 2**30
-"""Bytes that are read from a pipe, at most."""
-
-COPIES = 4
-"""How many copies of the numbers reading, standardizing and pairing make."""
+"""Bytes that are read from a pipe, at most: one may never end."""
 
 MOST_PLACES = 10
-"""How many places in a table a message lists."""
-
-LONGEST_CELL = 60
-"""How many characters of a cell a message shows."""
-
-MOST_VALUES = 50
-"""A column of text with more distinct values is not one-hot encoded."""
-
-
-# Text, rows and columns
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table is read: options of `seraph-cvx fit`, and the names that errors may advise."""
-
-    unknown: tuple[str, ...] = ("-1", "NA", "NaN", "nan")
-    drop: tuple[str, ...] = ()
-    one_hot: tuple[str, ...] = ()
-    decimal: str = "."
-    encoding: str | None = None
-    impute: bool = False
-    missing: tuple[str, ...] = ()
-    thousands: str | None = None
-    options: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.thousands == self.decimal:
-            raise TableError(
-                f"--thousands {self.thousands} and --decimal {self.decimal}: one mark cannot be "
-                "both."
-            )
-
-    def advice(self, option: str, words: str) -> str:
-        """The words, if the command has the option that they name; otherwise nothing."""
-        return words if option in self.options else ""
-
-    def is_unknown(self, label: str) -> bool:
-        """Whether a label means that the class is not known; -1.0 is -1."""
-        if not label or label in self.unknown:
-            return True
-        numbers = [float(word) for word in self.unknown if is_number(word)]
-        return is_number(label) and float(label) in numbers
-
-    def number(self, cell: str) -> float:
-        """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
-        if self.impute and cell.strip().lower() in self._missing_words:
-            return math.nan
-        if self.thousands is not None and has_thousands(cell, self.thousands, self.decimal):
-            cell = re.sub(f"[{THOUSANDS[self.thousands]}]", "", cell)
-        if self.decimal == ",":
-            cell = cell.translate(DECIMAL_COMMA)
-        number = float(cell) if is_number(cell) else math.inf
-        return math.nan if number in self._missing_numbers else number
-
-    @cached_property
-    def _missing_words(self) -> frozenset[str]:
-        return frozenset([*MISSING, *(word.lower() for word in self.missing)])
-
-    @cached_property
-    def _missing_numbers(self) -> frozenset[float]:
-        return frozenset(float(word) for word in self.missing if is_number(word))
+"""How many places in a table a message lists, so that it can be read."""
 
 
 def in_words(text: str) -> tuple[str, ...]:
     """The words of an option, which commas separate."""
     return tuple(word.strip() for word in text.split(",")) if text else ()
-
-
-def has_thousands(cell: str, mark: str, decimal: str) -> bool:
-    """Whether a cell holds a number in groups of three digits with this mark between them."""
-    pattern = rf"[+-]?\d{{1,3}}([{THOUSANDS[mark]}]\d{{3}})+([{decimal}]\d*)?"
-    return mark != decimal and re.fullmatch(pattern, cell.strip()) is not None
 
 
 def is_number(cell: str) -> bool:
@@ -134,6 +62,127 @@ def is_number(cell: str) -> bool:
         return math.isfinite(float(cell)) and "_" not in cell
     except ValueError:
         return False
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How numbers and texts are written in a table: options of `fit` and `apply`."""
+
+    decimal: Annotated[Literal[".", ","], listed(TABLE, "The decimal mark of the numbers.")] = "."
+    thousands: Annotated[
+        Literal[",", ".", "'", "space"] | None,
+        listed(TABLE, "What separates the thousands of a number, as in 8,700."),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        listed(
+            TABLE,
+            "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order "
+            "mark says.",
+            metavar="NAME",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.thousands == self.decimal:
+            raise TableError(
+                f"--thousands {self.thousands} and --decimal {self.decimal}: one mark cannot be "
+                "both."
+            )
+
+    def parse(self, cell: str) -> float:
+        """The number in a cell, infinity if it holds none."""
+        if self.thousands is not None:
+            marks = f"[{THOUSANDS[self.thousands]}]"
+            if re.fullmatch(rf"[+-]?\d{{1,3}}({marks}\d{{3}})+([{self.decimal}]\d*)?", cell):
+                cell = re.sub(marks, "", cell)
+        if self.decimal == ",":  # where a comma is the decimal mark, a point is none
+            cell = cell.replace(".", "'").replace(",", ".")
+        return float(cell) if is_number(cell) else math.inf
+
+
+@dataclass(frozen=True)
+class Reading(Notation):
+    """How a table is read: options of `seraph-cvx fit`, which errors advise."""
+
+    drop: Annotated[
+        list[str],
+        listed(
+            FIRST,
+            "Leave a column out, such as a number of each row; may be given several times.",
+            metavar="COLUMN",
+        ),
+    ] = field(default_factory=list)
+    unknown: Annotated[
+        str,
+        listed(
+            TABLE,
+            "Labels that mean an unknown class, separated by commas; an empty cell always does.",
+            metavar="WORDS",
+        ),
+    ] = "-1,NA,NaN,nan"
+    one_hot: Annotated[
+        list[str],
+        listed(
+            TABLE,
+            "Make a feature of each value of a column of text; may be given several times.",
+            metavar="COLUMN",
+        ),
+    ] = field(default_factory=list)
+    impute: Annotated[
+        Literal["median", "mean"] | None,
+        listed(TABLE, "Fill empty cells by the median or the mean of their column."),
+    ] = None
+    missing: Annotated[
+        str,
+        listed(
+            TABLE,
+            "Numbers or words that mean a missing value among the features, separated by commas, "
+            "such as 9999,-999; needs --impute. An empty cell, NA, NaN, null, none and ? always "
+            "do.",
+            metavar="WORDS",
+        ),
+    ] = ""
+    standardize: Annotated[
+        bool,
+        listed(
+            TABLE,
+            "Bring each feature to mean 0 and variance 1 first. Features on different scales "
+            "make the trace weight meaningless.",
+        ),
+    ] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.missing and self.impute is None:
+            raise TableError(
+                f"--missing {self.missing} needs --impute median or --impute mean, which says what "
+                "to fill in instead."
+            )
+
+    def is_unknown(self, label: str) -> bool:
+        """Whether a label means that the class is not known; -1.0 is -1."""
+        words = in_words(self.unknown)
+        numbers = [float(word) for word in words if is_number(word)]
+        return not label or label in words or (is_number(label) and float(label) in numbers)
+
+    def number(self, cell: str) -> float:
+        """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
+        if self.impute and cell.lower() in self._missing_words:
+            return math.nan
+        number = self.parse(cell)
+        return math.nan if number in self._missing_numbers else number
+
+    @cached_property
+    def _missing_words(self) -> frozenset[str]:
+        return frozenset([*MISSING, *in_words(self.missing.lower())])
+
+    @cached_property
+    def _missing_numbers(self) -> frozenset[float]:
+        return frozenset(float(word) for word in in_words(self.missing) if is_number(word))
+
+
+# Text and rows
 
 
 class TableText(NamedTuple):
@@ -147,13 +196,7 @@ class TableText(NamedTuple):
 
 def open_text(path: Path, reading: Reading) -> TableText:
     """Read and decode a file, and find its header."""
-    require_file(path)
-    sample = "take a random sample of its rows, or fewer columns"
-    require_memory(COPIES * path.stat().st_size, f"The table {path}", sample)
-    with path.open("rb") as file:
-        content = file.read(-1 if path.is_file() else LARGEST_PIPE + 1)
-    if not path.is_file() and len(content) > LARGEST_PIPE:
-        raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
+    content = _read_bytes(path)
     marks = (mark for mark in BYTE_ORDER_MARKS if content.startswith(mark))
     encoding = reading.encoding or BYTE_ORDER_MARKS.get(next(marks, b""), "utf-8")
     if encoding == "utf-8" and b"\0" in content:
@@ -168,9 +211,7 @@ def open_text(path: Path, reading: Reading) -> TableText:
         raise TableError(
             f"Line {number} of {path} is not {error.encoding} text (byte "
             f"0x{error.object[error.start]:02x}): save the table as UTF-8 (in a spreadsheet: CSV "
-            "UTF-8)"
-            + reading.advice("encoding", ", or name its encoding: --encoding cp1252, latin-1")
-            + "."
+            "UTF-8), or name its encoding: fit --encoding cp1252, latin-1."
         ) from None
     except LookupError:
         raise TableError(f"--encoding {encoding}: there is no such encoding.") from None
@@ -184,9 +225,23 @@ def open_text(path: Path, reading: Reading) -> TableText:
     raise TableError(f"{path} is empty: it needs a row of column names, then one row per point.")
 
 
+def _read_bytes(path: Path) -> bytes:
+    """The content of a file or pipe, if it fits into memory."""
+    require_file(path)
+    sample = "take a random sample of its rows, or fewer columns"
+    # a cell of five letters takes some fifty bytes as a string and thirty in lists and columns
+    require_memory(20 * path.stat().st_size, f"The table {path}", sample)
+    with path.open("rb") as file:
+        content = file.read(-1 if path.is_file() else LARGEST_PIPE + 1)
+    if not path.is_file() and len(content) > LARGEST_PIPE:
+        raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
+    return content
+
+
 def _best_delimiter(header: str) -> str:
+    """The separator of cells that gives a header most columns."""
     beginning = [header[: csv.field_size_limit()]]  # by a wrong delimiter all of it is one cell
-    return max(DELIMITERS, key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
+    return max(",;\t", key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
 
 
 def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
@@ -194,16 +249,11 @@ def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     text = open_text(path, reading)
     lines = io.StringIO(text.text, newline="")
     rows = csv.reader(lines, delimiter=text.delimiter, skipinitialspace=True, strict=True)
-    number = n_columns = 0
+    number = 0
     try:
         for number, cells in enumerate(rows, start=1):
-            if number <= text.skipped or not cells:
-                continue
-            n_columns = n_columns or len(cells)
-            if len(cells) == n_columns:
+            if number > text.skipped and (len(cells) > 1 or "".join(cells).strip()):
                 yield number, [cell.strip() for cell in cells]
-            elif len(cells) > 1 or cells[0].strip():
-                raise _wrong_length(path, number, len(cells), n_columns, reading)
     except csv.Error as error:
         problem = f"cannot be read ({error})"
         if "field limit" in str(error):
@@ -214,133 +264,137 @@ def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def _wrong_length(path: Path, row: int, found: int, wanted: int, reading: Reading) -> TableError:
-    decimals = ""
-    if found > wanted:
-        decimals = "; write decimals with a point, not a comma"
-        decimals += reading.advice("decimal", ", or separate cells by ; and use '--decimal ,'")
-    return TableError(
+def read_frame(path: Path, reading: Reading) -> tuple[pandas.DataFrame, list[str]]:
+    """The cells as text, by column and by row of a spreadsheet; and what is wrong with the rows."""
+    rows = read_rows(path, reading)
+    _, header = next(rows)
+    kept: dict[int, list[str]] = {}
+    wrong: list[str] = []
+    try:
+        for number, cells in rows:
+            if len(cells) == len(header):
+                kept[number] = cells
+            elif not wrong:
+                wrong.append(_wrong_length(path, number, len(cells), len(header)))
+    except TableError as error:
+        wrong.append(str(error))
+    pd = require_pandas()
+    return pd.DataFrame.from_dict(kept, "index", dtype=object, columns=header), wrong
+
+
+def _wrong_length(path: Path, row: int, found: int, wanted: int) -> str:
+    """What is wrong with a row that is shorter or longer than the header."""
+    decimals = "; write decimals with a point, or separate cells by ; and use fit --decimal ,"
+    return (
         f"Row {row} of {path} has {found} cell{'' if found == 1 else 's'}, but the header has "
         f"{wanted} columns: every row needs the same number (an unknown label is an empty cell"
-        f"{decimals})."
+        f"{decimals if found > wanted else ''})."
     )
 
 
-class Columns(NamedTuple):
-    """Columns by name, as numbers and as texts, and the number of each row in a spreadsheet."""
-
-    numbers: dict[str, FloatArray]
-    texts: dict[str, list[str]]
-    rows: IntArray
-
-
-def read_columns(
-    path: Path,
-    reading: Reading,
-    rows: Iterable[tuple[int, list[str]]],
-    header: list[str],
-    numeric: Sequence[str],
-    textual: Sequence[str],
-    wrong: str = "",
-) -> Columns:
-    """Read columns below the header by their names; what is wrong with them is said all at once.
-
-    `wrong` is what is wrong already, with the header.
-    """
-    texts: dict[str, list[str]] = {name: [] for name in textual}
-    at = {name: header.index(name) for name in (*numeric, *textual)}
-    numbers, row_numbers = array("d"), array("q")
-    problems: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    else_wrong = [wrong] if wrong else []
+def require_pandas() -> Any:
+    """The library of tables, or an error that says what to install."""
     try:
-        for row, cells in rows:
-            row_numbers.append(row)
-            for name in numeric:
-                numbers.append(reading.number(cells[at[name]]))
-                if math.isinf(numbers[-1]):
-                    cell = cells[at[name]]
-                    problems.setdefault((name, _cure_of_cell(cell, reading)), []).append(
-                        (row, cell)
-                    )
-            for name, values in texts.items():
-                values.append(sys.intern(cells[at[name]]))
-    except TableError as error:
-        else_wrong.append(str(error))
-    if problems or else_wrong:
-        raise TableError(
-            "\n".join([*_sentences(path, problems, len(row_numbers), reading), *else_wrong])
-        )
-    if not row_numbers:
-        raise TableError(f"{path} has a row of column names but no points below it.")
-    X = np.array(numbers).reshape(len(row_numbers), len(numeric))
-    return Columns(dict(zip(numeric, X.T, strict=True)), texts, np.array(row_numbers))
+        import pandas
+    except ImportError:
+        raise MissingExtra('A table needs pandas: pip install "seraph-cvx[cli]".') from None
+    return pandas
 
 
-def _sentences(
+def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
+    """The points as a data frame, whose column names an estimator keeps."""
+    return require_pandas().DataFrame(X, columns=list(names))
+
+
+# Columns of numbers and of texts
+
+
+def read_numbers(
     path: Path,
-    problems: Mapping[tuple[str, str], list[tuple[int, str]]],
-    n_rows: int,
+    frame: pandas.DataFrame,
+    names: Sequence[str],
     reading: Reading,
-) -> list[str]:
-    """A sentence for each column and cure, which names the rows of its cells."""
-    sentences = []
-    for (name, cure), places in problems.items():
-        (row, cell), *others = places
+    wrong: Sequence[str] = (),
+) -> dict[str, FloatArray]:
+    """The columns of numbers, NaN where they are missing; all that is wrong is said at once.
+
+    `wrong` is what is wrong already, with the header or the rows.
+    """
+    columns = {name: np.array([reading.number(c) for c in frame[name]]) for name in names}
+    bad = {name: frame.loc[np.isinf(column), name] for name, column in columns.items()}
+    sentences = [
+        sentence
+        for name, cells in bad.items()
+        for sentence in _bad_cells(path, name, cells, reading)
+    ]
+    if len(sentences) > MOST_PLACES:
+        left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
+        sentences = [*sentences[:MOST_PLACES], left_out]
+    if sentences or wrong:
+        raise TableError("\n".join([*sentences, *wrong]))
+    if frame.empty:
+        raise TableError(f"{path} has a row of column names but no points below it.")
+    return columns
+
+
+def _bad_cells(path: Path, name: str, cells: pandas.Series[Any], reading: Reading) -> Iterator[str]:
+    """A sentence for each cure of cells that hold no number, which names their rows."""
+    places: dict[str, list[tuple[Any, str]]] = {}
+    for row, cell in cells.items():
+        places.setdefault(_cure(name, cell, reading), []).append((row, cell))
+    for cure, ((row, cell), *others) in places.items():
         what = f"{short(cell)} is not a finite number" if cell else "the cell is empty"
-        cure = cure or _cure_of_text(name, [text for _, text in places], n_rows, reading)
         more = ", ".join(str(other) for other, _ in others[: MOST_PLACES - 1])
         if len(others) >= MOST_PLACES:
             more += f" and {len(others) - MOST_PLACES + 1} more"
         like_it = f" (and so in row{'s' if len(others) > 1 else ''} {more})" if others else ""
-        sentences.append(f"Row {row} of {path}, column {short(name)}: {what}{like_it}. {cure}.")
-    if len(sentences) > MOST_PLACES:
-        left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
-        sentences = [*sentences[:MOST_PLACES], left_out]
-    return sentences
+        yield f"Row {row} of {path}, column {short(name)}: {what}{like_it}. {cure}."
 
 
-def _cure_of_text(name: str, cells: list[str], n_rows: int, reading: Reading) -> str:
-    """What to do about words in a column: in a few of its cells they may mean missing numbers."""
-    words, quoted = list(dict.fromkeys(cells)), name if name.isidentifier() else repr(name)
-    if 2 * len(cells) < n_rows:
-        listed = shlex.quote(",".join(words))
-        means = f"--missing {listed if len(listed) <= LONGEST_CELL else 'WORDS'} --impute median"
-        cure = "Write a number, or remove the row"
-        return cure + reading.advice("missing", f"; use {means} if the number is missing")
-    one_hot = f"--one-hot {quoted} makes a feature of each of its values, "
-    return "Remove the column, or write its values as numbers" + reading.advice(
-        "one_hot",
-        f"; {one_hot if len(words) <= MOST_VALUES else ''}--drop {quoted} leaves it out",
+def _cure(name: str, cell: str, reading: Reading) -> str:
+    """What to do about a cell that holds no number."""
+    if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
+        return "Fill in the number, remove the row, or fill all such cells by fit --impute median"
+    if other := _other_notations(cell, reading):
+        mark = "point" if reading.decimal == "." else "comma"
+        options = " or ".join(other)
+        return f"Write decimals with a {mark}, without marks between thousands, or use {options}"
+    column = name if name.isidentifier() else repr(name)
+    return (
+        f"Write a number, or remove the row; fit --drop {column} leaves the column out, --one-hot "
+        f"{column} makes a feature of each of its values, and --missing WORD --impute median fills "
+        "in for a word"
     )
 
 
-def _cure_of_cell(cell: str, reading: Reading) -> str:
-    """What to do about a cell that holds no number; empty for words, of which a column decides."""
-    fill = "Fill in the number, or remove the row"
-    if "impute" in reading.options:
-        fill = "Fill in the number, remove the row, or fill all such cells by --impute median"
-    if not cell:
-        return f"Only a label may be unknown: {fill[0].lower()}{fill[1:]}"
-    other = "." if reading.decimal == "," else ","
-    marks = [mark for mark in THOUSANDS if has_thousands(cell, mark, reading.decimal)]
-    if marks or is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
-        mark = "point" if reading.decimal == "." else "comma"
-        cure = f"Write decimals with a {mark}, without separators between thousands"
-        if marks:
-            cure += reading.advice("thousands", f', or use --thousands "{marks[0]}"')
-        elif has_thousands(cell, reading.decimal, other):
-            both = f'--decimal {other} --thousands "{reading.decimal}"'
-            cure += reading.advice("thousands", f", or use {both}")
-        if cell.count(other) == 1 and reading.decimal not in cell:
-            doubt = f" if {short(other)} is the decimal mark" if marks else ""
-            cure += reading.advice("decimal", f", or use '--decimal {other}'{doubt}")
-        return cure
-    return fill if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity") else ""
+def _other_notations(cell: str, reading: Reading) -> list[str]:
+    """The options by which a cell would be a number: as few as possible."""
+    found: list[dict[str, str]] = []
+    for decimal, thousands in product(".,", (None, *THOUSANDS)):
+        given: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
+        if decimal != thousands and math.isfinite(Notation(**given).parse(cell)):
+            found.append({k: v for k, v in given.items() if v and v != getattr(reading, k)})
+    fewest = min(map(len, found), default=0)
+    return [
+        "fit " + " ".join(f'--{name} "{mark}"' for name, mark in changed.items())
+        for changed in found
+        if len(changed) == fewest
+    ]
+
+
+MOST_VALUES = 50
+"""A column of text with more distinct values is not one-hot encoded: it names the rows."""
+
+
+def one_hot(cells: pandas.Series[Any]) -> dict[str, FloatArray]:
+    """A feature for each value of a column of text, by its name such as color=red."""
+    coded = require_pandas().get_dummies(cells, prefix=cells.name, prefix_sep="=", dtype=float)
+    return {name: coded[name].to_numpy() for name in coded if name != f"{cells.name}="}
 
 
 def short(cell: str) -> str:
     """A cell in quotes, cut off if it is long."""
-    return repr(cell if len(cell) <= LONGEST_CELL else cell[:LONGEST_CELL] + "...")
+    return repr(cell if len(cell) <= 60 else f"{cell[:60]}...")
 
 
 def first_names(names: Sequence[str]) -> str:
@@ -354,15 +408,6 @@ def near_name(header: Sequence[str], name: str) -> str:
     by_lower_case = {other.casefold(): other for other in header}
     near = get_close_matches(name.casefold(), by_lower_case, n=1)
     return f" Did you mean {short(by_lower_case[near[0]])}?" if near else ""
-
-
-def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
-    """The points as a data frame, whose column names an estimator keeps."""
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtra('A table needs pandas: pip install "seraph-cvx[cli]".') from None
-    return pandas.DataFrame(X, columns=list(names))
 
 
 # A table to learn from
@@ -393,15 +438,37 @@ class UserTable:
 def read_table(path: Path, label_column: str, reading: Reading | None = None) -> UserTable:
     """Read a table: a header, numbers, and the label column, where empty means unknown."""
     reading = Reading() if reading is None else reading
-    rows = read_rows(path, reading)
-    _, header = next(rows)
+    frame, wrong = read_frame(path, reading)
+    header = frame.columns.tolist()
     _check_header(path, header, label_column, reading)
     features = [name for name in header if name not in (label_column, "", *reading.drop)]
     numeric = [name for name in features if name not in reading.one_hot]
-    texts = [label_column, *reading.one_hot]
-    unnamed = _unnamed_column(path, header, reading)
-    columns = read_columns(path, reading, rows, header, numeric, texts, unnamed)
-    labels = columns.texts.pop(label_column)
+    if "" in header and "" not in reading.drop:
+        wrong.append(
+            f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data "
+            'frame?): name it in the header, or remove it; fit --drop "" leaves all columns '
+            "without a name out."
+        )
+    numbers = read_numbers(path, frame, numeric, reading, wrong)
+    y, classes, unknown = _read_labels(frame[label_column], reading)
+    table: dict[str, FloatArray] = {}
+    for name in features:
+        new = {name: numbers[name]} if name in numbers else _features_of_text(frame[name])
+        for repeated in new.keys() & table.keys():
+            raise TableError(f"Two features are named {repeated!r}: rename one.")
+        table |= new
+    for name, column in table.items():
+        if np.all(np.isnan(column)):
+            raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
+    values = {name: sorted(set(frame[name])) for name in reading.one_hot}
+    X, rows = np.column_stack([*table.values()]), frame.index.to_numpy()
+    return UserTable(X, y, tuple(table), classes, unknown, values, rows)
+
+
+def _read_labels(
+    labels: pandas.Series[Any], reading: Reading
+) -> tuple[IntArray, tuple[str, ...], Counter[str]]:
+    """The class of each point, -1 where it is unknown; the classes; and the words for unknown."""
     words = {label for label in set(labels) if reading.is_unknown(label)}
     unknown = Counter(label for label in labels if label in words and label)
     classes = tuple(sorted(set(labels) - words))
@@ -410,41 +477,26 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     n_known = int(np.sum(y != UNKNOWN))
     if n_known < 2:
         raise TableError(
-            f"{n_known} of the {len(y)} cells in the label column {label_column!r} "
+            f"{n_known} of the {len(y)} cells in the label column {labels.name!r} "
             f"{'is' if n_known == 1 else 'are'} filled: the class of at least two points must be "
             "known (an empty cell means unknown"
             + "".join(f", and so does {word!r}" for word in list(unknown)[:3])
             + ")."
         )
-    table: dict[str, FloatArray] = {}
-    for name in features:
-        if name in numeric:
-            new = {name: columns.numbers[name]}
-        else:
-            new = one_hot(name, columns.texts[name])
-            if len(new) > MOST_VALUES:
-                raise TableError(
-                    f"The column {name!r} holds {len(new)} different texts, too many for a "
-                    f"feature each (at most {MOST_VALUES}): leave it out with --drop."
-                )
-            if len(new) == 2 and "" not in columns.texts[name]:
-                new.pop(min(new))  # the second value says it all
-        for repeated in new.keys() & table.keys():
-            raise TableError(f"Two features are named {repeated!r}: rename one.")
-        table |= new
-    for name, column in table.items():
-        if np.all(np.isnan(column)):
-            raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
-    X = np.column_stack([*table.values()])
-    values = {name: sorted(set(cells)) for name, cells in columns.texts.items()}
-    return UserTable(X, y, tuple(table), classes, unknown, values, columns.rows)
+    return y, classes, unknown
 
 
-def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
-    """A feature for each value of a column of text, by its name such as color=red."""
-    cells = np.array(texts, dtype=object)
-    values = sorted(set(texts) - {""})
-    return {f"{name}={value}": (cells == value).astype(np.float64) for value in values}
+def _features_of_text(cells: pandas.Series[Any]) -> dict[str, FloatArray]:
+    """The features of a column of text: of two values the second one says it all."""
+    features = one_hot(cells)
+    if len(features) > MOST_VALUES:
+        raise TableError(
+            f"The column {cells.name!r} holds {len(features)} different texts, too many for a "
+            f"feature each (at most {MOST_VALUES}): leave it out with --drop."
+        )
+    if len(features) == 2 and "" not in set(cells):
+        del features[min(features)]
+    return features
 
 
 def _check_header(path: Path, header: list[str], label_column: str, reading: Reading) -> None:
@@ -462,24 +514,13 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
             f"{path} has no column {label_column!r}. Its columns are {first_names(header)}."
             + _column_hint(header, label_column)
         )
-    _require_unique(path, header, [name for name in header if name not in ("", *reading.drop)])
+    _require_unique(path, header, {*header} - {"", *reading.drop})
     if not {*header} - {label_column, *reading.drop}:
         raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
 
 
-def _unnamed_column(path: Path, header: list[str], reading: Reading) -> str:
-    """What is wrong with a column without a name; empty if there is none, or it is dropped."""
-    if "" not in header or "" in reading.drop:
-        return ""
-    return (
-        f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data frame?): "
-        "name it in the header, or remove it"
-        + reading.advice("drop", '; --drop "" leaves all columns without a name out')
-        + "."
-    )
-
-
-def _require_unique(path: Path, header: list[str], names: Iterable[str]) -> None:
+def _require_unique(path: Path, header: list[str], names: set[str]) -> None:
+    """Require that no two columns have one of these names."""
     for name in names:
         if header.count(name) > 1:
             raise TableError(
@@ -522,15 +563,9 @@ def read_new_rows(
     `texts` are the values that columns of text had in the fit, as far as they are known; `keep`
     names columns whose cells are kept as they are, "all" for all of them.
     """
-    rows = read_rows(path, reading)
-    _, header = next(rows)
+    frame, wrong = read_frame(path, reading)
+    header = frame.columns.tolist()
     kept = header if tuple(keep) == ("all",) else list(keep)
-    for name in kept:
-        if name not in header:
-            raise TableError(
-                f"--keep {name}: {path} has no such column. Its columns are {first_names(header)}."
-                + near_name(header, name)
-            )
     names = header if feature_names is None else list(feature_names)
     if len(names) != n_features:
         raise TableError(
@@ -538,27 +573,31 @@ def read_new_rows(
             f"{len(header)} columns: give it the columns of the fit alone, in their order."
         )
     numeric = [name for name in names if name in header]
-    missing = [name for name in names if name not in header]
-    textual = [c for c in header if any(name.startswith(f"{c}=") for name in missing)]
-    missing = [name for name in missing if not name.startswith(tuple(f"{c}=" for c in textual))]
-    if missing:
+    absent = [name for name in names if name not in header]
+    textual = [c for c in header if any(name.startswith(f"{c}=") for name in absent)]
+    absent = [name for name in absent if not name.startswith(tuple(f"{c}=" for c in textual))]
+    if absent:
         raise TableError(
-            f"{path} lacks {len(missing)} of the {len(names)} columns that the metric was learned "
-            f"from: {first_names(missing)}. Its columns are {first_names(header)}."
-            + (near_name(header, missing[0]) if len(missing) == 1 else "")
+            f"{path} lacks {len(absent)} of the {len(names)} columns that the metric was learned "
+            f"from: {first_names(absent)}. Its columns are {first_names(header)}."
+            + (near_name(header, absent[0]) if len(absent) == 1 else "")
         )
-    _require_unique(path, header, [*numeric, *textual, *kept])
-    columns = read_columns(path, reading, rows, header, numeric, [*textual, *kept])
-    unseen, features = {}, columns.numbers
+    for name in kept:
+        if name not in header:
+            raise TableError(
+                f"--keep {name}: {path} has no such column. Its columns are {first_names(header)}."
+                + near_name(header, name)
+            )
+    _require_unique(path, header, {*numeric, *textual, *kept})
+    features = read_numbers(path, frame, numeric, reading, wrong)
+    unseen: dict[str, list[str]] = {}
     for name in textual:
-        cells = columns.texts[name]
         known = [f.removeprefix(f"{name}=") for f in names if f.startswith(f"{name}=")]
-        new = sorted(set(cells) - {*texts.get(name, ["", *known])})
-        hides_one = name not in texts and len(known) == 1  # models of earlier versions do not say
-        if len(new) > hides_one:
-            unseen[name] = new
-        features |= one_hot(name, cells)
-    zeros = np.zeros(len(columns.rows))
+        new = sorted(set(frame[name]) - {*texts.get(name, ["", *known])})
+        unseen |= {name: new} if new else {}
+        features |= one_hot(frame[name])
+    zeros = np.zeros(len(frame))
     X = np.column_stack([features.get(name, zeros) for name in names])
     ignored = [name for name in header if name not in {*numeric, *textual, *kept}]
-    return NewRows(X, columns.rows, ignored, unseen, {name: columns.texts[name] for name in kept})
+    texts_kept = {name: frame[name].tolist() for name in kept}
+    return NewRows(X, frame.index.to_numpy(), ignored, unseen, texts_kept)

@@ -13,7 +13,7 @@ from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, require_memory_for_pairs
 from .main import DEBUG, app, argument, option
-from .report import alert, answers_in_words, say, screen, tell
+from .messages import alert, answers_in_words, say, screen, tell
 from .tables import read_table
 
 if TYPE_CHECKING:

@@ -141,18 +141,11 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
 
 
 def solve_pickled(
-    objective: MStepObjective, tol: float, time_limit: float, content: bytes
+    objective: MStepObjective, tol: float, time_limit: float, content: bytes, /, **options: Any
 ) -> Attempt:
     """Call a function that :func:`own_entrant` packed."""
     function, given = pickle.loads(content)
-    return call_own(function, objective, tol, time_limit, given)
-
-
-def solve_imported(
-    objective: MStepObjective, tol: float, time_limit: float, where: str, /, **options: Any
-) -> Attempt:
-    """Call a function of the user's own that is imported: ``module:function``."""
-    return call_own(load_function(where), objective, tol, time_limit, options)
+    return call_own(function, objective, tol, time_limit, given | options)
 
 
 def call_own(

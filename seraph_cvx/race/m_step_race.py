@@ -33,8 +33,9 @@ __all__ = ["compare_solvers", "read_race", "versions"]
 GRACE = 2.0
 """Seconds after its time limit that a solver has to stop by itself."""
 
-PRELOAD = ("seraph_cvx.race.grading", "sklearn.datasets", "seraph_cvx.m_step.conic")
-"""What every run needs: imported once, before its time begins to count."""
+PRELOAD = ("seraph_cvx.race.grading", "sklearn.datasets")
+PRELOAD_CONIC = ("seraph_cvx.m_step.conic",)
+"""What every run needs, and those of other packages: imported before its time begins to count."""
 
 NOT_RUN = "not run"
 """The outcome of a run that was skipped, since an easier one came to a limit."""
@@ -285,6 +286,7 @@ def _make_runs(
     easier = _easier_runs(runs)
     missing = [key for key in runs if key not in journal.rows]
     packages = {entrant.package for entrant in runs.values() if entrant.package}
+    packages |= {*PRELOAD_CONIC} if any(entrant.formulation for entrant in runs.values()) else set()
     limits = journal.races[-1]
     memory_limit = None if memory_limit_obstacle() else limits["memory_limit"]
     with ForkServer([*PRELOAD, *sorted(packages)], ONE_THREAD) as server:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
 from ..solvers.methods import fista, newton_method, projected_gradient
 from ..solvers.solution import MStepSolution, Status
-from . import attempt
 from .attempt import Attempt, Entrant, NotForThisProblem, own_entrant
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
@@ -98,7 +98,8 @@ def _of_name(name: str) -> list[Entrant]:
 def _imported_entrant(name: str, where: str) -> Entrant:
     """The entrant of a function that each run imports: ``module:function``."""
     module, _, attribute = where.partition(":")
-    if not attribute or "." in attribute or not callable(_find(module, attribute)):
+    function = _find(module, attribute) if attribute and "." not in attribute else None
+    if not callable(function):
         raise ValueError(
             f"{name}: {where!r} is not a top-level function of an importable module. Write it "
             f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
@@ -108,7 +109,7 @@ def _imported_entrant(name: str, where: str) -> Entrant:
             f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
             "solvers), without / and comma."
         )
-    return Entrant(name, "", f"{attempt.__name__}:solve_imported", (where,))
+    return replace(own_entrant(function), solver=name)
 
 
 def _find(module: str, attribute: str) -> Any:

@@ -191,7 +191,7 @@ def _with_zeros(
     """The metric with the exact zeros of a block that makes them, if the gap stays closed."""
     metric = None
     for envelope in envelopes.values():
-        if envelope.block.makes_zeros:
+        if envelope.block.is_sparse:
             zeroed = envelope.with_zeros(best.metric)
             guesses = _guesses(envelopes, len(objective.penalties))
             exact = certify_penalized(objective, scaled_factor(zeroed), tol, guesses)

@@ -62,16 +62,16 @@ def test_a_messy_table_gives_predictions_with_ids_in_four_commands(messy):
     first = do("fit messy.csv --label Sorte --out wein.npz")
     advised = [
         "column 'id': 'W-0000' is not a finite number (and so in rows 3, 4,",
-        "numbers; --drop id leaves it out",  # and no advice to make a feature of each ID
+        "fit --drop id leaves the column out",
         "column 'Alkohol': '14,23' is not a finite number",
-        "or use '--decimal ,'",
+        'or use fit --decimal ","',
         "Row 7 of messy.csv, column 'Alkohol': the cell is empty",
         "--impute median",
         "column 'Preis': '10.653,5' is not a finite number",
-        'or use --decimal , --thousands "."',
+        'or use fit --decimal "," --thousands "."',
         "--one-hot Farbe makes a feature",
         "Column 1 of messy.csv has no name (the row numbers of a data frame?)",
-        '--drop "" leaves all columns without a name out',
+        'fit --drop "" leaves all columns without a name out',
     ]
     assert_answered_in_words(first, advised)
     options = "--drop '' --drop id --one-hot Farbe --decimal , --thousands . --impute median"

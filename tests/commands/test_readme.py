@@ -33,7 +33,7 @@ COSTLY = ("examples/guide/model-your-own.md", "examples/guide/race-your-own.md")
         ),
     ],
 )
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("folder", "one_race_server")
 def test_every_python_block_prints_what_stands_below_it(repository, name):
     """A block of code without a text below it prints nothing."""
     text = (repository / name).read_text(encoding="utf-8")

@@ -7,20 +7,20 @@ import re
 import pytest
 from command_line import run, words
 
-from seraph_cvx.cli.report import encodable, hanging, screen
+from seraph_cvx.cli.messages import encodable, hanging, screen
 from seraph_cvx.theory import verification as theory_report
 from seraph_cvx.theory.verification import CLAIMS
 
 ASCII_SYMBOLS = r"\b(kappa|lambda|eta|mu|sigma)\b(?!\*? =)|_hat|R\^|\bS u D\b|>=|<=|\bsqrt\("
 
 
-@pytest.fixture(params=[80, 100])
-def columns(request, monkeypatch):
-    """A terminal of so many columns, without colors."""
+@pytest.fixture
+def columns(monkeypatch):
+    """A terminal of 80 columns, without colors."""
     monkeypatch.setattr(screen, "_force_terminal", True)  # FORCE_COLOR would outlast the test
-    monkeypatch.setattr(screen, "width", request.param)
+    monkeypatch.setattr(screen, "width", 80)
     assert screen.is_terminal
-    return request.param
+    return 80
 
 
 def lines_of(command, columns):

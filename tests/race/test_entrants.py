@@ -287,7 +287,7 @@ def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, wo
     assert words in " ".join(result.output.split())
 
 
-# The guide, and the race of all on 4 instances
+# The guide, and the race of all
 
 
 @pytest.mark.slow
@@ -310,12 +310,11 @@ def test_the_guides_command_and_what_it_says_of_a_local_minimum(repository, fold
 
 
 @pytest.mark.slow
-def test_every_entrant_is_judged_on_4_instances_and_liars_and_crashers_are_exposed(tmp_path):
-    """Asked for a tolerance that all of them know, and stopped early; every fourth instance."""
+def test_every_entrant_is_judged_and_liars_and_crashers_are_exposed(tmp_path):
+    """Asked for a tolerance that all of them know, and stopped early; two of the instances."""
     names = [name for name in FREE[:4] if not probes.what_is_missing(OTHERS[name])]
     names += ["MOREAU"] if find_spec("moreau") else []
-    instances = suite("small")[1::4]
-    assert len(instances) == 4
+    instances = suite("small")[1::8]
     race = compare_solvers(
         instances,
         ["newton", *names, "L-BFGS-B", "trust-constr", told, crash],
@@ -334,7 +333,7 @@ def test_every_entrant_is_judged_on_4_instances_and_liars_and_crashers_are_expos
         right = [
             row["claims"] and row["true_gap"] <= 1e-3 for row in race.rows if row["solver"] == name
         ]
-        assert len(right) == (8 if name == "MOREAU" else 4)
-        assert sum(right) >= 2, name
+        assert len(right) == (4 if name == "MOREAU" else 2)
+        assert any(right), name
     liars = [row for row in race.rows if row["solver"] == "told"]
     assert all(row["claims"] and row["true_gap"] > row["tol"] for row in liars)

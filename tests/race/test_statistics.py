@@ -9,7 +9,7 @@ import pytest
 
 from seraph_cvx.race.m_step_race import _easier_runs, _in_order, compare_solvers
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
-from seraph_cvx.race.solvers import Entrant, entrants
+from seraph_cvx.race.solvers import Entrant, entrants, kinds_of_entrants
 from seraph_cvx.race.statistics import (
     RaceTimes,
     entrant_table,
@@ -131,30 +131,6 @@ def test_each_round_has_an_order_of_its_own_and_waits_for_what_tells_its_limits(
     ]
 
 
-def quick(objective):
-    return np.eye(objective.pairs.n_features)
-
-
-def claiming(objective, tol):
-    return np.eye(objective.pairs.n_features), tol > 1e-4
-
-
-@pytest.mark.usefixtures("one_race_server")
-def test_own_functions_return_a_matrix_with_or_without_a_claim_and_instances_are_a_list(tmp_path):
-    race = compare_solvers([TINY], [quick, claiming], tols=[1e-3, 1e-5], repeats=2)
-    shown = [(line["solver"], line["tol"], line["repeat"], line["claims"]) for line in race.rows]
-    assert shown == [
-        *(("quick", tol, repeat, False) for tol in (1e-3, 1e-5) for repeat in (1, 2)),
-        *(("claiming", tol, repeat, tol == 1e-3) for tol in (1e-3, 1e-5) for repeat in (1, 2)),
-    ]
-    assert all(line["instance"] == TINY and line["true_gap"] > 0.0 for line in race.rows)
-    for line in race.rows:
-        parts = [line[f"{kind}_seconds"] for kind in ("compile", "solve", "certify")]
-        assert line["total_seconds"] == pytest.approx(sum(parts))
-    with pytest.raises(ValueError, match="is not the name of an instance"):
-        compare_solvers(["no-such-instance"], [quick])
-
-
 @pytest.mark.usefixtures("one_race_server")
 def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
     wide = "wine-n20-standard-hyper-w1-s0"  # more features than a factor has columns at first
@@ -167,10 +143,10 @@ def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
 
 
 def test_tuned_entrants_are_second_settings_of_known_ones():
-    tuned = [entrant for entrant in entrants() if entrant.solver.endswith("-tuned")]
-    labels = {entrant.label for entrant in entrants()}
+    known = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
+    tuned = [entrant for entrant in known if entrant.solver.endswith("-tuned")]
     assert tuned
-    for entrant in tuned:
-        assert entrant.options
-        assert entrant.label.replace("-tuned", "") in labels
+    assert all(entrant.options for entrant in tuned)
+    labels = {entrant.label for entrant in known}
+    assert {entrant.label.replace("-tuned", "") for entrant in tuned} <= labels
     assert [entrant.label for entrant in entrants(["CLARABEL-tuned"])] == ["CLARABEL-tuned/dual"]

@@ -12,7 +12,7 @@ import pandas as pd
 import typer
 
 from seraph_cvx.cli.compare import progress_bar
-from seraph_cvx.cli.report import alert, say
+from seraph_cvx.cli.messages import alert, say
 from seraph_cvx.processes.whole_file import write_whole
 
 from .runs import FAILED, Callback

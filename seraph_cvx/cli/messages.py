@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import re
 import signal
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -41,9 +40,6 @@ CURES = {
 }
 """What to do about an error of the operating system."""
 
-CURES_OF_A_GAP = ("max_iter", "tol", "m_step_tol", "solver")
-"""The parameters that may help where a gap is larger than was asked for."""
-
 REJECTIONS = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
 """Errors by which the package rejects its input; any other error is a bug."""
 
@@ -57,25 +53,25 @@ def say(text: str, style: str | None = None, console: Console = screen, hang: in
 
 
 def tell(macro: str, /, hang: int = 0, **values: Any) -> None:
-    """Print what a macro of report.txt makes of some values."""
+    """Print what a macro of messages.txt makes of some values."""
     say(written(macro, **values), hang=hang)
 
 
 def written(macro: str, /, **values: Any) -> str:
-    """What a macro of report.txt makes of some values."""
+    """What a macro of messages.txt makes of some values."""
     return str(getattr(_macros(), macro)(**values)).removesuffix("\n")
 
 
 @cache
 def _macros() -> Any:
-    """The macros of report.txt."""
+    """The macros of messages.txt."""
     from ..display.mathml import to_text
     from ..display.page import templates
 
     plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
     ours = {"visible": visible, "text": to_text, "repr": repr, "counted": counted}
     plain.filters = {**plain.filters, **ours}
-    return plain.get_template("cli/report.txt").module
+    return plain.get_template("cli/messages.txt").module
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -110,23 +106,22 @@ def alert(text: str, style: str = "yellow") -> None:
 
 
 @contextmanager
-def answers_in_words(parameters: Iterable[str] = ()) -> Iterator[list[str]]:
+def answers_in_words() -> Iterator[list[str]]:
     """Turn errors (exit code 2), warnings, Ctrl-C (130) and SIGTERM (143) into sentences on stderr.
 
-    Where messages name `parameters`, the options of the command are written instead. The list
-    takes what to report as saved if the work is interrupted. --debug raises errors unchanged.
+    The list takes what to report as saved if the work is interrupted. --debug raises errors
+    unchanged.
     """
     from ..solvers.not_certified import NotCertified
 
     kept: list[str] = []
 
     def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        sentence = in_options(str(message), parameters)
-        if issubclass(category, NotCertified):
-            cures = ", ".join(option_of(p) for p in CURES_OF_A_GAP if p in parameters)
-            alert(f"Not certified: {sentence}" + (f" (Options: {cures}.)" if cures else ""))
-        else:
-            alert(f"{'Note' if category is UserWarning else category.__name__}: {sentence}")
+        kinds: dict[type[Warning], str] = {
+            UserWarning: "Note",
+            NotCertified: "Not certified",
+        }
+        alert(f"{kinds.get(category, category.__name__)}: {message}")
 
     with warnings.catch_warnings(), _sigterm_as_ctrl_c() as terminated:
         warnings.simplefilter("always", NotCertified)
@@ -141,7 +136,7 @@ def answers_in_words(parameters: Iterable[str] = ()) -> Iterator[list[str]]:
         except Exception as error:
             if wants_traceback.get():
                 raise
-            alert(f"Error: {in_options(_sentence(error, kept), parameters)}", style="red")
+            alert(f"Error: {_sentence(error, kept)}", style="red")
             raise typer.Exit(2) from None
 
 
@@ -177,21 +172,6 @@ def interrupts_deferred() -> Iterator[list[int]]:
         yield pending
     if pending:
         raise KeyboardInterrupt
-
-
-def option_of(parameter: str) -> str:
-    """The option of a command that sets a parameter."""
-    return "--" + parameter.replace("_", "-")
-
-
-def in_options(text: str, parameters: Iterable[str]) -> str:
-    """Write the options of a command where a message names the parameters that they set."""
-    for name in parameters:
-        text = re.sub(rf'(?<![\w-]){name}="([^"]*)"', rf"{option_of(name)} \1", text)
-        if "_" in name or name in ("tol", "polish"):
-            not_a_status = rf"(?<![\w-])(?<!status ){name}(=True)?(?!\w)"
-            text = re.sub(not_a_status, option_of(name), text)
-    return text
 
 
 def _sentence(error: Exception, kept: list[str]) -> str:
