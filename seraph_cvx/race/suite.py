@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from ..datasets import load
 from ..estimators.settings import PAPER_SETTINGS
 from ..model.m_step_objective import MStepObjective
-from ..model.posterior import e_step
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
 

@@ -19,7 +19,7 @@ from command_line import TABLE, assert_answered_in_words, run, words
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, PairSet, alternate
+from seraph_cvx import SERAPH, KernelSERAPH
 from seraph_cvx.cli.tables import read_table
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.processes import whole_file
