@@ -14,7 +14,6 @@ from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
-    from .certificate.conic import certify_problem, check_certificate
     from .estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy, pair_auc
     from .estimators.kernel_seraph import KernelSERAPH
     from .estimators.pair_seraph import PairSERAPH
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from .fit.path import seraph_path
     from .m_step.explain import explain_convexity
     from .m_step.statement import state_m_step
+    from .proof import certify_problem, check_certificate
     from .race.m_step_race import compare_solvers
     from .solvers.not_certified import NotCertified
     from .theory.verification import verify_paper
@@ -71,8 +71,8 @@ _LAZY_MODULES = {
     "KernelSERAPH": "estimators.kernel_seraph",
     "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
-    "certify_problem": "certificate.conic",
-    "check_certificate": "certificate.conic.checker",
+    "certify_problem": "proof.certify",
+    "check_certificate": "proof.checker",
     "compare_solvers": "race.m_step_race",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",

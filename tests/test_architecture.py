@@ -21,6 +21,7 @@ PACKAGE = Path(seraph_cvx.__file__).parent
 
 FOLDERS = [
     "paper",
+    "proof",
     "numerics",
     "display",
     "processes",
@@ -49,7 +50,7 @@ FOLDERS = [
 MAY_IMPORT = {
     "cvxpy": (
         *("penalties", "m_step", "theory", "race"),
-        *(f"certificate.conic.{file}" for file in ("program", "point", "certify")),
+        *(f"proof.{file}" for file in ("program", "point", "certify")),
         "cli.problems",
     ),
     "matplotlib": ("plots",),

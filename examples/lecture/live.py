@@ -23,8 +23,8 @@ from lecture import BLUE, GRAY, GREEN, ORANGE, ceiling, enclosure, floor, panel,
 from matplotlib.figure import Figure
 
 from seraph_cvx import certify_problem
-from seraph_cvx.certificate.conic.point import ATTRIBUTES
-from seraph_cvx.numerics.rounding import down, up
+from seraph_cvx.proof.point import ATTRIBUTES
+from seraph_cvx.proof.rounding import down, up
 
 CLAIMS = {"CLARABEL": 8, "SCS": 5, "CVXOPT": 6}
 """The digits that "optimal" stands for, by the default tolerance on the gap under CVXPY."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.rounding import UNIT
 from ..pairs.data_warnings import SURE_SPREADS, describe_far_values
+from ..proof.rounding import UNIT
 
 LOST = math.sqrt(UNIT)
 """What is below this share of the largest has less than half of its digits left beside it."""

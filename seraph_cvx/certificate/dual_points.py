@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
-from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma
-from ..numerics.verified_psd import is_proven_positive_definite, power_of_two_scale
 from ..pairs.labeled_pairs import LabeledPairs
 from ..pairs.pair_set import PairSet
+from ..proof.rounding import FEW_ROUNDINGS, UNIT, gamma
+from ..proof.verified_psd import is_proven_positive_definite, power_of_two_scale
 from .certificate import LowerBound
 from .pair_bounds import PairBounds, bound_pairs
 

@@ -31,7 +31,7 @@ from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.psd_cone import symmetrize
-from ..numerics.rounding import (
+from ..proof.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUNCTION_ERROR,

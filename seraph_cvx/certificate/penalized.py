@@ -20,9 +20,9 @@ from ..model.m_step_family import DualCoordinates
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
-from ..numerics.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
-from ..numerics.verified_psd import is_proven_positive_definite
 from ..penalties.penalty import Multiplier, Penalty
+from ..proof.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
+from ..proof.verified_psd import is_proven_positive_definite
 from .certificate import Certificate, LowerBound
 from .dual_points import lower_bounds
 from .pair_bounds import PairBounds, bound_pairs

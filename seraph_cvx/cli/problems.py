@@ -55,7 +55,7 @@ def certify(
         if problem.endswith(".json"):
             _check(Path(problem))
             return
-        from ..certificate.conic import certify_problem
+        from ..proof import certify_problem
 
         if json is not None:
             check_output(json, (".json",))
@@ -85,7 +85,7 @@ def _solve(problem: cp.Problem, solver: str) -> None:
 
 def _check(path: Path) -> None:
     """Check a certificate by code that shares nothing with what wrote it."""
-    from ..certificate.conic.checker import check_certificate
+    from ..proof.checker import check_certificate
 
     verdict = check_certificate(path)
     say(str(verdict))

@@ -20,7 +20,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.cuda.pair_range import BoundedPairs
-from ..numerics.rounding import FUSED_ROUNDINGS
+from ..proof.rounding import FUSED_ROUNDINGS
 from .distances import DistanceBounds, Metric, take_ends, transformed
 from .layout import CHUNK, Block, Chunk, Layout, Terms
 from .passes import (

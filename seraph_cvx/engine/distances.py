@@ -23,7 +23,7 @@ from ..numerics.accurate_sums import (
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor
-from ..numerics.rounding import SECOND_ORDER
+from ..proof.rounding import SECOND_ORDER
 from .layout import Block
 
 

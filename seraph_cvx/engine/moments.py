@@ -12,9 +12,9 @@ import scipy
 from ..numerics.arrays import Array, namespace, to_host
 from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import complete_basis, congruence, symmetrize, to_unit_size, whiten
-from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, entry_bound, gamma
-from ..numerics.verified_psd import is_proven_positive_definite
 from ..pairs.data_warnings import clip_far_values
+from ..proof.rounding import FEW_ROUNDINGS, SECOND_ORDER, entry_bound, gamma
+from ..proof.verified_psd import is_proven_positive_definite
 from .layout import PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
 

@@ -14,9 +14,9 @@ from cvxpy.atoms.affine.binary_operators import BinaryOperator
 from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.constraints.zero import Equality
 
-from ..certificate.conic.chord import Chord, refute_function, refute_set
-from ..certificate.conic.exact import is_proven_psd
-from ..certificate.conic.program import matrix_of_form
+from ..proof.chord import Chord, refute_function, refute_set
+from ..proof.exact import is_proven_psd
+from ..proof.program import matrix_of_form
 
 MOST_SHOWN = 60
 """Characters of a formula that are shown as they are."""

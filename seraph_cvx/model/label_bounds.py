@@ -23,7 +23,8 @@ from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.psd_cone import scaled_factor, symmetrize
-from ..numerics.rounding import (
+from ..pairs.pair_set import PairSet
+from ..proof.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUSED_THRESHOLD,
@@ -38,7 +39,6 @@ from ..numerics.rounding import (
     gamma,
     score_slack,
 )
-from ..pairs.pair_set import PairSet
 from .posterior import SoftLabels, binary_entropy
 
 NEARLY_EQUAL = 2.0**-40

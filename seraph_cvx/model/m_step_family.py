@@ -26,9 +26,9 @@ from ..engine.passes import Swept
 from ..numerics.checks import FloatArray, IntArray, check_number
 from ..numerics.exact_rank import component_roots
 from ..numerics.psd_cone import check_metric, complete_basis, inverse_factor, symmetrize
-from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
-from ..numerics.verified_psd import dominating_root
 from ..pairs.pair_set import PairSet
+from ..proof.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
+from ..proof.verified_psd import dominating_root
 from .posterior import SoftLabels, SoftLabelSums, sum_soft_labels
 
 MOST_NODES = 1_500

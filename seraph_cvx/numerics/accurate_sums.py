@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..proof.rounding import SECOND_ORDER
 from .arrays import Array, namespace, to_device_of, to_host
 from .checks import FloatArray, IntArray
-from .rounding import SECOND_ORDER
 
 # Numbers, at least, that are added one after the other.
 RUN = 16

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize
-from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma, product_above
-from ..numerics.verified_psd import is_proven_positive_definite
+from ..proof.rounding import FEW_ROUNDINGS, UNIT, gamma, product_above
+from ..proof.verified_psd import is_proven_positive_definite
 from .penalty import Constraint, DualTerms, Multiplier, check_features, check_matrix
 from .products_above import inner_above, square_above
 

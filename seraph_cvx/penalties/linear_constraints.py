@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import scaled_factor, symmetrize
-from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+from ..proof.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import Constraint, DualTerms, Multiplier, check_features, check_matrix
 
 MOST_PROJECTIONS = 100

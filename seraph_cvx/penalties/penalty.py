@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import symmetrize
-from ..numerics.rounding import at_most
+from ..proof.rounding import at_most
 
 if TYPE_CHECKING:
     from ..engine.moments import Regularizer

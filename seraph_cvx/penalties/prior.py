@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import is_clearly_definite, symmetrize
-from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
-from ..numerics.verified_psd import log_determinant_bounds
+from ..proof.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
+from ..proof.verified_psd import log_determinant_bounds
 from .penalty import DualTerms, Multiplier, Penalty, TermPoint, check_features, check_matrix
 from .products_above import inner_above, square_above
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import to_unit_size
-from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma, product_above
+from ..proof.rounding import FEW_ROUNDINGS, at_most, gamma, product_above
 
 
 def inner_above(X: FloatArray, Y: FloatArray) -> float:

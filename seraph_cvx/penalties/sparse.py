@@ -9,7 +9,7 @@ import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize, to_unit_size
-from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
+from ..proof.rounding import FEW_ROUNDINGS, gamma, product_above
 from .penalty import Constraint, DualTerms, Multiplier, Penalty, conjugate_by_multiplier
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)

@@ -11,11 +11,11 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.error import SolverError
 
-from ..certificate.conic import ProblemCertificate, certify_problem
-from ..certificate.conic.chord import values_set
-from ..certificate.conic.point import PointReport, judge_point
 from ..display.result_table import ResultTable
 from ..processes.isolation import ForkServer, Outcome
+from ..proof import ProblemCertificate, certify_problem
+from ..proof.chord import values_set
+from ..proof.point import PointReport, judge_point
 from .attempt import NotForThisProblem
 
 PRELOAD = ("cvxpy", __name__)

@@ -27,7 +27,7 @@ from seraph_cvx.numerics.accurate_sums import (
     totals_chain,
 )
 from seraph_cvx.numerics.arrays import to_host
-from seraph_cvx.numerics.rounding import UNIT, gamma
+from seraph_cvx.proof.rounding import UNIT, gamma
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.engine import device
 from seraph_cvx.model.label_bounds import _low_rank_bounds
-from seraph_cvx.numerics.rounding import FUSED_ROUNDINGS
+from seraph_cvx.proof.rounding import FUSED_ROUNDINGS
 
 M = 5
 

@@ -19,7 +19,7 @@ from seraph_cvx.certificate import Certificate, certify_factor, certify_m_step
 from seraph_cvx.certificate.certificate import LowerBound
 from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.numerics.psd_cone import check_metric, scaled_factor
-from seraph_cvx.numerics.rounding import UNIT, MatrixError, down, gamma, up
+from seraph_cvx.proof.rounding import UNIT, MatrixError, down, gamma, up
 
 
 def with_a_plane(seed, mu):

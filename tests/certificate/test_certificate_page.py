@@ -10,7 +10,7 @@ import pytest
 
 from seraph_cvx.engine import distances
 from seraph_cvx.numerics import rounding
-from seraph_cvx.numerics.rounding import UNIT
+from seraph_cvx.proof.rounding import UNIT
 
 PAGE = Path(__file__).parents[2] / "examples" / "guide" / "certificate.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -29,8 +29,8 @@ from seraph_cvx.certificate.dual_points import (
     pinned_bounds,
 )
 from seraph_cvx.certificate.pair_bounds import bound_pairs
-from seraph_cvx.numerics.rounding import UNIT
-from seraph_cvx.numerics.verified_psd import is_proven_positive_definite
+from seraph_cvx.proof.rounding import UNIT
+from seraph_cvx.proof.verified_psd import is_proven_positive_definite
 
 # Steps
 

@@ -22,8 +22,8 @@ from seraph_cvx import (
     state_m_step,
 )
 from seraph_cvx.certificate.penalized import certify_penalized
-from seraph_cvx.numerics.verified_psd import log_determinant_bounds
 from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, Trace, UpperBound
+from seraph_cvx.proof.verified_psd import log_determinant_bounds
 
 
 def test_soft_labels_are_of_all_pairs_or_of_none(objective):

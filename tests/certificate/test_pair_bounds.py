@@ -34,7 +34,7 @@ from seraph_cvx.certificate.pair_bounds import (
 )
 from seraph_cvx.engine.layout import Chunk
 from seraph_cvx.model.label_bounds import LabelBounds, Thresholds
-from seraph_cvx.numerics.rounding import (
+from seraph_cvx.proof.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUNCTION_ERROR,

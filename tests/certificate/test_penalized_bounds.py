@@ -30,7 +30,6 @@ from seraph_cvx.certificate.penalized import (
     make_feasible,
     with_multipliers,
 )
-from seraph_cvx.numerics.rounding import UNIT, MatrixError
 from seraph_cvx.penalties import (
     Diagonal,
     LogDet,
@@ -42,6 +41,7 @@ from seraph_cvx.penalties import (
     check_penalty,
 )
 from seraph_cvx.penalties.penalty import Multiplier
+from seraph_cvx.proof.rounding import UNIT, MatrixError
 
 CURVED = [name for name in BLOCKS if name not in ("Trace", "Manifold")]
 """Blocks that are not part of the regularizer."""

@@ -7,8 +7,8 @@ import pytest
 from flint import arb, ctx
 from high_precision import BITS, exact, is_positive_definite, log_det, rounded
 
-from seraph_cvx.numerics.rounding import gamma
-from seraph_cvx.numerics.verified_psd import (
+from seraph_cvx.proof.rounding import gamma
+from seraph_cvx.proof.verified_psd import (
     _shifted_cholesky,
     dominating_root,
     is_proven_positive_definite,

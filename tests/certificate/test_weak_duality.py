@@ -32,7 +32,7 @@ from seraph_cvx.datasets import load_sampling
 from seraph_cvx.m_step.solve import OWN_SOLVERS
 from seraph_cvx.model.posterior import negative_logs
 from seraph_cvx.numerics.psd_cone import scaled_factor
-from seraph_cvx.numerics.rounding import LARGEST_LOG
+from seraph_cvx.proof.rounding import LARGEST_LOG
 
 ALLOWANCE = 1e-12
 """Relative to max(1, |f|): rounding, no more."""

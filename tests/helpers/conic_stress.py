@@ -960,7 +960,7 @@ def false_claims(made: Instance, lower: float, upper: float, infeasible: bool, u
 
 def judged(family: str, seed: int, mutants: int = 2) -> dict[str, Any]:
     """Certify an instance, and judge what is claimed; then its file, and the same tampered with."""
-    from seraph_cvx.certificate.conic import certify_problem
+    from seraph_cvx.proof import certify_problem
 
     made = instance(family, seed)
     clock = time.perf_counter()
@@ -986,7 +986,7 @@ def judged_file(
     made: Instance, content: dict[str, Any], rng: np.random.Generator, mutants: int
 ) -> dict[str, Any]:
     """What the checker says of a certificate, of one that claims a little more, and of mutants."""
-    from seraph_cvx.certificate.conic.checker import check_certificate
+    from seraph_cvx.proof.checker import check_certificate
 
     claim, accepted = content["claim"], []
     if not any(claim.values()):
@@ -1096,11 +1096,11 @@ NOISE = (1e-12, 1e-6, 1e-2, 1.0, 1e4)
 
 def judged_starts(made: Instance, rng: np.random.Generator) -> list[str]:
     """False bounds that the certifier proves from wrong answers of a solver."""
-    from seraph_cvx.certificate.conic.lower_bound import lower_bound
-    from seraph_cvx.certificate.conic.program import canonicalize
-    from seraph_cvx.certificate.conic.rays import prove_infeasible
-    from seraph_cvx.certificate.conic.solve import solve
-    from seraph_cvx.certificate.conic.upper_bound import upper_bound
+    from seraph_cvx.proof.lower_bound import lower_bound
+    from seraph_cvx.proof.program import canonicalize
+    from seraph_cvx.proof.rays import prove_infeasible
+    from seraph_cvx.proof.start import solve
+    from seraph_cvx.proof.upper_bound import upper_bound
 
     program, wrong = canonicalize(made.problem).program, []
     sign, offset = int(program.sign), Fraction(program.offset)

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from seraph_cvx import certify_problem
-from seraph_cvx.certificate.conic import ProblemCertificate
+from seraph_cvx.proof import ProblemCertificate
 
 from .measuring import MeasuredRows, Report
 

@@ -211,7 +211,7 @@ def load_index(folder: Path = CACHE) -> dict[str, Any]:
 
 def certify_recorded(number: int, folder: str) -> dict[str, Any]:
     """The bounds proved on a recorded problem, or what was raised instead."""
-    from seraph_cvx.certificate.conic import certify_problem
+    from seraph_cvx.proof import certify_problem
 
     problem = load_problem(number, Path(folder))
     clock = time.perf_counter()
@@ -238,7 +238,7 @@ def certify_recorded(number: int, folder: str) -> dict[str, Any]:
 
 def check_recorded(number: int, folder: str) -> dict[str, Any]:
     """What the checker, which shares no code with the certifier, says of a certificate's file."""
-    from seraph_cvx.certificate.conic.checker import check_certificate
+    from seraph_cvx.proof.checker import check_certificate
 
     clock = time.perf_counter()
     found = check_certificate(Path(folder) / "certificates" / f"{number}.json")
@@ -253,7 +253,7 @@ def certify_all(
     known = {}
     if journal.exists():
         known = dict(json.loads(line) for line in journal.read_text().splitlines())
-    preload = ["cvxpy", "seraph_cvx.certificate.conic", __name__]
+    preload = ["cvxpy", "seraph_cvx.proof", __name__]
     with ForkServer(preload) as server, open(journal, "a") as stream:
 
         def run(work: Callable[..., Any], number: int) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def suite_results(report: Report, time_limit: float) -> list[tuple[dict[str, Any
 
 def current_journal() -> Path:
     """The results of the certifier as it is now: of another version there is another file."""
-    import seraph_cvx.certificate.conic as package
+    import seraph_cvx.proof as package
 
     digest = hashlib.sha256()
     for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):

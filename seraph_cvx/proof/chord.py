@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...numerics.checks import FloatArray
+from .arithmetic import Array
 from .point import NotEnclosed, evaluate, violation
 
 TRIES = 300
 UNITS = 2.0**-6
 """Entries of a point are multiples of this, those of a matrix that has to be PSD of its square."""
 
-ATTRIBUTES: dict[str, Callable[[FloatArray], FloatArray]] = {
+ATTRIBUTES: dict[str, Callable[[Array], Array]] = {
     **dict.fromkeys(("nonneg", "pos"), np.abs),
     **dict.fromkeys(("nonpos", "neg"), lambda x: -np.abs(x)),
     "symmetric": lambda x: x + x.T,
@@ -29,7 +29,7 @@ ATTRIBUTES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "diag": lambda x: np.diag(np.diag(x)),
 }
 
-Values = tuple[FloatArray, ...]
+Values = tuple[Array, ...]
 Ends = tuple[Values, Values]
 
 
@@ -167,7 +167,7 @@ def _value(expression: Any, variables: Sequence[Any], values: Values) -> float:
     return float("nan") if found is None else float(np.ravel(found)[0])
 
 
-def _enclosed(expression: Any, variables: Sequence[Any], values: Values) -> FloatArray:
+def _enclosed(expression: Any, variables: Sequence[Any], values: Values) -> Array:
     """The two ends of an interval that has the value of a scalar expression."""
     with values_set(variables, values), np.errstate(all="ignore"):
         ball = evaluate(expression, {})

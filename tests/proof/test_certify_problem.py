@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 import scipy
 
-from seraph_cvx.certificate.conic import certify, certify_problem, point
-from seraph_cvx.certificate.conic.arithmetic import AccurateMatrix, Pair, dot
-from seraph_cvx.certificate.conic.cones import ConeProduct
-from seraph_cvx.certificate.conic.gram import smallest_eigenvalue
-from seraph_cvx.certificate.conic.lower_bound import DualProver, NotProven, lower_bound
-from seraph_cvx.certificate.conic.point import judge_point
-from seraph_cvx.certificate.conic.program import Cone, ConicProgram, canonicalize
-from seraph_cvx.certificate.conic.rays import prove_infeasible
-from seraph_cvx.certificate.conic.solve import Start, solve
-from seraph_cvx.certificate.conic.upper_bound import PrimalProver, upper_bound
+from seraph_cvx.proof import certify, certify_problem, point
+from seraph_cvx.proof.arithmetic import AccurateMatrix, Pair, dot
+from seraph_cvx.proof.cones import ConeProduct
+from seraph_cvx.proof.gram import smallest_eigenvalue
+from seraph_cvx.proof.lower_bound import DualProver, NotProven, lower_bound
+from seraph_cvx.proof.point import judge_point
+from seraph_cvx.proof.program import Cone, ConicProgram, canonicalize
+from seraph_cvx.proof.rays import prove_infeasible
+from seraph_cvx.proof.start import Start, solve
+from seraph_cvx.proof.upper_bound import PrimalProver, upper_bound
 
 
 def linear(rng):

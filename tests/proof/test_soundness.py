@@ -18,7 +18,7 @@ from conic_stress import (
 )
 from flint import ctx, fmpq
 
-from seraph_cvx.certificate.conic.checker import Cone
+from seraph_cvx.proof.checker import Cone
 
 
 @pytest.mark.parametrize("kind", PAIRS)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.rounding import SECOND_ORDER, UNIT, gamma
+from .rounding import SECOND_ORDER, UNIT, gamma
 
 Array: TypeAlias = NDArray[Any]
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ...numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 from .arithmetic import TINY, Array, power_of_two_below
 from .program import MOST_DENSE
+from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 
 # Up to this order matrices are dense; beyond it, sparse where factors are.
 DENSE_ORDER = 1_200

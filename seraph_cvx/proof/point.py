@@ -17,8 +17,8 @@ import cvxpy as cp
 import numpy as np
 import scipy
 
-from ...numerics.rounding import FUNCTION_ERROR, UNIT, gamma
 from .arithmetic import Array, power_of_two_below
+from .rounding import FUNCTION_ERROR, UNIT, gamma
 
 # Above the share of a radius that is lost in computing the radius, and above every underflow.
 WIDER, TINY = 1.0 + 2.0**-20, 2.0**-1000

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from ...numerics.rounding import UNIT, at_most, up
 from .arithmetic import TINY, AccurateMatrix, Array, Enclosure, Pair, dot, norm_above
 from .cones import ConeProduct
 from .exact import (
@@ -38,7 +37,8 @@ from .exact import (
 from .gram import Scaled, inner_products, saddle_solver
 from .lower_bound import ANCHORS, DEAD, NotProven, climb, first_proof, quadratic_above
 from .program import Cone, ConicProgram
-from .solve import Start, solve
+from .rounding import UNIT, at_most, up
+from .start import Start, solve
 
 CORRECTIONS = 8
 

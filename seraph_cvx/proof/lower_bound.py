@@ -27,7 +27,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy
 
-from ...numerics.rounding import UNIT, at_least, at_most, down
 from .arithmetic import (
     TINY,
     AccurateMatrix,
@@ -54,7 +53,8 @@ from .exact import (
 )
 from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
 from .program import ConicProgram, Refused
-from .solve import Start, solve
+from .rounding import UNIT, at_least, at_most, down
+from .start import Start, solve
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
 

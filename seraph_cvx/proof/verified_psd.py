@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .checks import FloatArray
+from .arithmetic import Array
 from .rounding import FEW_ROUNDINGS, FUNCTION_ERROR, SECOND_ORDER, UNIT, at_least, at_most, gamma
 
 # How many values of c are tried: each residual says what the next one has to be.
 TRIES = 3
 
 
-def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
+def is_proven_positive_definite(matrix: Array, error: Array) -> bool:
     """Whether every symmetric B with B >= `matrix` - diag(`error`) is proven positive definite.
 
     The (k, k) `matrix` is taken as the doubles it is; False is no verdict.
@@ -46,7 +46,7 @@ def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
     return False
 
 
-def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
+def dominating_root(matrix: Array, error: Array) -> Array | None:
     """Find S with SS' >= every symmetric G <= `matrix` + diag(`error`), hardly larger; or None.
 
     It is the Cholesky factor of the matrix, scaled to a diagonal near 1 and shifted by rounding.
@@ -68,15 +68,13 @@ def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
     return None
 
 
-def power_of_two_scale(diagonal: FloatArray) -> FloatArray:
+def power_of_two_scale(diagonal: Array) -> Array:
     """Powers of two s, by which scaling is exact, with s_a^2 diagonal_a in [1/2, 4)."""
     exponents = np.frexp(diagonal)[1]
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
 
-def _shifted_cholesky(
-    scaled: FloatArray, sums: FloatArray, shift: float
-) -> tuple[FloatArray | None, float]:
+def _shifted_cholesky(scaled: Array, sums: Array, shift: float) -> tuple[Array | None, float]:
     """The Cholesky factor F of B = scaled + shift*I, if any, and a bound on the norm of B - FF'.
 
     `sums` are the sums of the sizes in each row of `scaled`; the bound has its own rounding.
@@ -95,7 +93,7 @@ def _shifted_cholesky(
     return F, float(bound.max()) * SECOND_ORDER
 
 
-def log_determinant_bounds(matrix: FloatArray, error: FloatArray) -> tuple[float, float] | None:
+def log_determinant_bounds(matrix: Array, error: Array) -> tuple[float, float] | None:
     """Bound log det B for every symmetric B whose entries differ from `matrix` by up to `error`.
 
     None where nothing is proven: B may be singular.

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seraph_cvx.certificate.conic import checker
-from seraph_cvx.certificate.conic.checker import check_certificate
+from seraph_cvx.proof import checker
+from seraph_cvx.proof.checker import check_certificate
 
 E, ROOT8 = math.e, math.sqrt(8.0)
 

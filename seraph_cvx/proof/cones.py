@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
-from ...numerics.rounding import FUNCTION_ERROR, UNIT
-from ...numerics.verified_psd import is_proven_positive_definite
 from .arithmetic import Array
 from .program import Cone, lower_triangle
+from .rounding import FUNCTION_ERROR, UNIT
+from .verified_psd import is_proven_positive_definite
 
 HALVINGS = 60
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from ...numerics.rounding import UNIT, up
-from ...numerics.verified_psd import is_proven_positive_definite
 from .arithmetic import AccurateMatrix, Array, Pair, two_product
 from .cones import Blocks, ConeProduct, Semidefinite
+from .rounding import UNIT, up
+from .verified_psd import is_proven_positive_definite
 
 # Equations that are solved, columns among which dependences are looked for, and entries of a matrix
 # that is multiplied, at most, in fractions.

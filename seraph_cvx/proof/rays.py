@@ -17,7 +17,7 @@ from .cones import ConeProduct
 from .exact import dependent_columns, inner_product, pair_of
 from .lower_bound import lower_bound
 from .program import Cone, ConicProgram
-from .solve import Start, solve
+from .start import Start, solve
 from .upper_bound import upper_bound
 
 

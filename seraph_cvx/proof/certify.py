@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from html import escape
 from typing import Any
 
 import cvxpy as cp
@@ -16,8 +17,6 @@ import scipy
 from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
-from ...numerics.checks import counted
-from ...numerics.rounding import down, up
 from .arithmetic import Array, Pair
 from .exact import is_nearly_square, is_proven_psd
 from .lower_bound import DualProof, lower_bound
@@ -33,7 +32,8 @@ from .program import (
     subexpressions,
 )
 from .rays import prove_feasible, prove_infeasible, prove_ray
-from .solve import Start, cached_start, solve
+from .rounding import down, up
+from .start import Start, cached_start, solve
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
 
 FACTORED = 1e-9
@@ -132,21 +132,7 @@ class ProblemCertificate:
         return "\n".join([*lines, "", *(f"- {step}" for step in self.steps)])
 
     def _repr_html_(self) -> str:
-        from ...display.notebook import Tone, card, tone_of_gap
-
-        settled = self.infeasible or self.unbounded
-        verdict = f"relative gap {self.relative_gap:.1e}"
-        if settled:
-            verdict = "infeasible" if self.infeasible else "unbounded"
-        return card(
-            "ProblemCertificate",
-            verdict,
-            Tone.PLAIN if settled else tone_of_gap(self.relative_gap),
-            self.claim,
-            notes=self.steps,
-            facts={"lower bound": self.lower, "upper bound": self.upper}
-            | ({} if self.point is None else self.point.facts()),
-        )
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 @dataclass
@@ -221,7 +207,7 @@ def certify_problem(
     Examples
     --------
     >>> import cvxpy as cp
-    >>> from seraph_cvx.certificate.conic import certify_problem
+    >>> from seraph_cvx.proof import certify_problem
     >>> x = cp.Variable(2)
     >>> problem = cp.Problem(cp.Minimize(cp.norm(x - [3, 4])), [cp.sum(x) == 0])
     >>> certificate = certify_problem(problem)
@@ -301,7 +287,7 @@ def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
             )
     rows, variables = canonical.program.A.shape
     seconds = time.perf_counter() - began
-    sizes = f"{counted(variables, 'variable')} and {counted(rows, 'row')}"
+    sizes = f"{variables} variable{'s' * (variables != 1)} and {rows} row{'s' * (rows != 1)}"
     steps.append(f"conic program of {sizes}, in {seconds:.2g} s")
     return canonical
 

@@ -15,10 +15,10 @@ from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import partial_optimize
 
 from seraph_cvx import certify_problem, check_certificate, explain_convexity
-from seraph_cvx.certificate.conic.cones import ConeProduct
-from seraph_cvx.certificate.conic.exact import is_outside
-from seraph_cvx.certificate.conic.point import judge_point
-from seraph_cvx.certificate.conic.program import Cone
+from seraph_cvx.proof.cones import ConeProduct
+from seraph_cvx.proof.exact import is_outside
+from seraph_cvx.proof.point import judge_point
+from seraph_cvx.proof.program import Cone
 
 
 def hidden(place, f, z=3.0):

@@ -1,0 +1,39 @@
+"""Proven bounds on the optimum of a convex problem of CVXPY, whichever solver answered it.
+
+A proof is a pair of intervals' ends that no rounding error can cross. CVXPY turns the problem into
+a conic program in doubles (`program.py`): minimize c'x + x'Px/2 subject to Ax + s = b, s in K.
+Multipliers y in K* with A'y + Ph + c = 0 prove a lower bound (`lower_bound.py`), a feasible x an
+upper one (`upper_bound.py`). No solver's answer satisfies these equations; it is where a proof
+starts (`start.py`). The ladder, tried from the cheap end until the bounds are close:
+
+1. the answer is corrected in the metric of the cones' barriers (`cones.py`), as sums of two doubles
+   (`arithmetic.py`), until a ball around it, proven inside the cones, holds an exact solution; that
+   takes one verified Cholesky factorization (`gram.py`, `verified_psd.py`);
+2. the same on a face, where multipliers are zero;
+3. the same from the answer to a program that is shifted into the cones;
+4. an exact solution near the answer, in rational numbers (`exact.py`).
+
+Where no bound exists, rays prove that no point is feasible, or that the objective falls for ever
+(`rays.py`). `certify.py` runs all this and says what is claimed; `point.py` encloses the user's own
+point, `chord.py` refutes convexity, and `checker.py` checks a written proof without any of the
+rest. This folder imports nothing else of the package.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .certify import ProblemCertificate, certify_problem
+    from .checker import CheckedCertificate, check_certificate
+
+HOMES = {"ProblemCertificate": "certify", "certify_problem": "certify"}
+HOMES |= {"CheckedCertificate": "checker", "check_certificate": "checker"}
+"""The files of the public names; the arithmetic and the checker are imported without CVXPY."""
+
+__all__ = ["CheckedCertificate", "ProblemCertificate", "certify_problem", "check_certificate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{HOMES[name]}", __name__), name)
