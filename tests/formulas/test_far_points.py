@@ -9,7 +9,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from seraph_cvx import SERAPH, SERAPHCV, KernelSERAPH, MStepObjective, PairSet, Status, solve_m_step
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.data_warnings import (
     FarValueWarning,
     ScaleWarning,
@@ -149,13 +148,6 @@ def test_no_far_value_is_overlooked(seed):
     expected = np.argwhere(np.abs(X - middles) > 1e3 * spreads)
     found = far_values(X, 1e3)
     assert {tuple(place) for place in found} == {tuple(place) for place in expected}
-
-
-def test_medians_of_a_long_table_lie_in_its_midst():
-    X = np.random.default_rng(0).permutation(100_000)[:, None] / 100_000.0
-    assert 0.42 < column_medians(X)[0] < 0.58
-    for n in (999, 1_000):
-        assert column_medians(X[:n])[0] == np.median(X[:n])
 
 
 @pytest.mark.parametrize(("n", "m"), [(6, 6), (6, 10), (20, 20), (30, 8)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -13,7 +12,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,6 +137,7 @@ def test_an_objective_is_raced_resumed_and_the_table_read(capfd, tmp_path):
     for row in race.rows:
         excess = (row["value"] - reference["lower"]) / max(1.0, row["value"])
         assert row["true_gap"] == pytest.approx(excess, abs=1e-8)
+        assert row["true_gap"] <= row["proved_gap"] + 1e-12
     assert {"cvxpy", "clarabel", "seraph-cvx"} <= set(race.races[0]["versions"])
     assert capfd.readouterr() == ("", "")
     assert WorkPrecisionDisplay.from_result(race).plot().ax_.get_title().split() == name.split()
@@ -253,22 +252,6 @@ def test_the_checksum_of_an_m_step_knows_its_penalties():
     first, second = ([data_checksum(with_penalty(*chosen)) for chosen in blocks] for _ in range(2))
     assert first == second
     assert len(set(first)) == len(blocks)
-
-
-@pytest.mark.slow
-def test_a_race_that_is_stopped_leaves_no_process():
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    started = set(children())
-    with named("planted_solvers", ["hang"]) as solvers, pytest.raises(KeyboardInterrupt):
-        compare_solvers(TINY, ["newton", *solvers], [1e-2], time_limit=30.0, callback=stop)
-    assert set(children()) <= started
-
-
-def children():
-    """The processes that this one has started."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
 # The text that shows how a solver is added

@@ -268,15 +268,6 @@ def test_drawn_pairs_are_distinct_unlabeled_and_uniform(how_many):
     assert np.all(np.abs(unlabeled - expected) < 5 * np.sqrt(expected))
 
 
-def test_all_pairs_drawn_is_the_whole_problem():
-    X, y = few_classes(n=40, n_labels=8)
-    pairs = PairSet.from_labels(X, y)
-    assert pairs.sampled(pairs.n_unlabeled).drawn is None
-    nearly = MStepObjective(pairs.sampled(pairs.n_unlabeled - 1, random_state=0))
-    A = random_psd(np.random.default_rng(0), 4)
-    assert abs(nearly.value(A) / MStepObjective(pairs).value(A) - 1.0) < 0.02
-
-
 @pytest.mark.slow
 def test_the_sampled_sums_are_unbiased_and_their_error_is_as_reported():
     X, y = few_classes(n=60, n_labels=12)
