@@ -57,7 +57,9 @@ X = cp.Variable(2, name="x")
 def test_a_problem_that_is_not_convex_is_refuted_by_two_points(problem, words):
     """The values at the two points, read from the chord, say so."""
     X.value = None
-    (node,) = (node for node in explain_convexity(problem).children if node.refutation is not None)
+    proof = explain_convexity(problem)
+    assert (proof.holds, proof.curvature) == (False, "UNKNOWN")
+    (node,) = (node for node in proof.children if node.refutation is not None)
     assert X.value is None
     assert words in str(node.refutation)
     x, y = (end[0] for end in node.refutation.ends)
