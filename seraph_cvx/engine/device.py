@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -21,8 +21,17 @@ from ..numerics.arrays import (
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..proof.rounding import FUSED_ROUNDINGS
-from .distances import DistanceBounds, Metric, take_ends, transformed
-from .layout import CHUNK, Block, Chunk, Layout, Terms
+from .distances import (
+    CHUNK,
+    Block,
+    Chunk,
+    DistanceBounds,
+    Layout,
+    Metric,
+    Terms,
+    take_ends,
+    transformed,
+)
 from .passes import (
     Limit,
     Listed,
@@ -168,7 +177,10 @@ class MaskedLayout(Layout):
     """
 
     device_array: Array = None
-    n_strips: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self).update(n_strips=1)
 
     def strip(self, number: int) -> Iterable[Block]:
         """All blocks, each with its mask; None where every entry is a pair."""

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -28,8 +28,19 @@ from numpy.typing import NDArray
 from ..numerics.accurate_sums import product_chain, short_product, totals_chain
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray, IntArray
-from .distances import Metric, block_distances, euclidean_distances, listed_distances
-from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Terms, sum_over
+from .distances import (
+    BatchSums,
+    Block,
+    Chunk,
+    Layout,
+    Metric,
+    PairBatch,
+    Terms,
+    block_distances,
+    euclidean_distances,
+    listed_distances,
+    sum_over,
+)
 
 Item = TypeVar("Item")
 
@@ -217,7 +228,7 @@ def sweep(
     `sizes` are bounds on what Z was rounded from; with them the spread is made.
     """
     in_runs = sizes is not None and isinstance(Z, np.ndarray)
-    distances = [block_distances(X, metric) for metric in metrics]
+    distances = list(map(partial(block_distances, X), metrics))
     given = layout, distances, terms, with_one(Z), visit_all, in_runs
     totals, summed, _ = sum_strips(*given, limit=limit)
     return swept(totals, summed, Z, Z, sizes, in_runs)
@@ -251,8 +262,7 @@ def sweep_listed(
     matrix = spread = None
     for chunk in chunks:
         V, Z, sizes = differences(chunk.pairs)
-        distances = (listed_distances(V, metric) for metric in metrics)
-        sums = sum_over(chunk, terms(chunk, *distances))
+        sums = sum_over(chunk, terms(chunk, *map(partial(listed_distances, V), metrics)))
         totals.append(sums.totals)
         if sums.weights is None:
             continue

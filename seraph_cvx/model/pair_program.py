@@ -4,7 +4,7 @@
     s_k = v_k'Av_k - eta.
 
 The M-step (11), the alternation's J and the paper's objective (7) differ in the scalar function
-phi_2 (`pair_losses.py`) and in M. Each is available in any coordinates of the data, as a function
+phi_2 (`posterior.py`) and in M. Each is available in any coordinates of the data, as a function
 of the metric A, and as a function of a factor L of it.
 """
 
@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..engine.distances import Factor
-from ..engine.layout import Layout, sample_counts
+from ..engine.distances import Factor, Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import (
     AllPairs,
@@ -33,7 +32,10 @@ from ..engine.passes import (
 from ..numerics.arrays import cuda_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
-from .pair_losses import LOGISTIC
+from .posterior import LOGISTIC
+
+if TYPE_CHECKING:
+    from ..penalties.penalty import TermPoint
 
 FINE_POINTS = 6_000
 """Points up to which second derivatives are of all pairs, and these are kept: 140 MB."""
@@ -432,3 +434,68 @@ class WeightsPoint(NamedTuple):
     value: float
     gradient: FloatArray
     hessian_product: Callable[[FloatArray], FloatArray]
+
+
+Term: TypeAlias = "Callable[[FloatArray], TermPoint]"
+"""A smooth function of the metric in the data's coordinates, with its derivatives."""
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedProgram:
+    """A program with penalties, Phi(B) + sum_j P_j(T B T'), as a function of a factor of B."""
+
+    pairs: PairProgram  # Phi in the coordinates T
+    basis: FloatArray  # T
+    terms: Sequence[Term]  # P_j, each with its derivatives
+
+    @property
+    def recession(self) -> FloatArray:
+        """The recession matrix M of Phi."""
+        return self.pairs.recession
+
+    @property
+    def typical_size(self) -> float:
+        """The size of a metric of mean squared distance 1 + eta."""
+        return self.pairs.typical_size
+
+    def at(self, L: FloatArray) -> FactorPoint:
+        """The function and its slope at a factor L."""
+        point, T = self.pairs.at(L), self.basis
+        mapped = T @ L
+        terms = [term(symmetrize(mapped @ mapped.T)) for term in self.terms]
+        gradient = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
+        return replace(
+            point,
+            value=point.value + sum(term.value for term in terms),
+            factor_gradient=point.factor_gradient + 2.0 * gradient @ L,
+            make_gradient=lambda: symmetrize(point.gradient + gradient),
+            make_hessian=cache(
+                lambda rough: _PenalizedHessian(
+                    point.make_hessian(rough), T, mapped, gradient, terms
+                )
+            ),
+        )
+
+
+class _PenalizedHessian(NamedTuple):
+    """Second derivatives of Phi and of penalties, whose gradient is `gradient`; `mapped` is TL."""
+
+    pairs: FactorHessian
+    basis: FloatArray
+    mapped: FloatArray
+    gradient: FloatArray
+    terms: Sequence[TermPoint]
+
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative along D of half the gradient with respect to the factor."""
+        moved = self.mapped @ (self.basis @ D).T
+        bend = np.sum([term.bend(moved + moved.T) for term in self.terms], axis=0)
+        more = self.gradient @ D + self.basis.T @ (bend @ self.mapped)
+        return np.asarray(self.pairs.hessian_product(D) + more)
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the function as the metric grows along SS'."""
+        transformed = self.basis @ S
+        grown = transformed @ transformed.T
+        more = sum(float(np.vdot(term.bend(grown), grown)) for term in self.terms)
+        return self.pairs.curvature(S) + more

@@ -28,8 +28,7 @@ from ..certificate.penalized import certify_penalized, guess_multipliers
 from ..engine.moments import WhitenedBasis
 from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import PairProgram, WeightsPoint
-from ..model.programs import PenalizedProgram, Term
+from ..model.pair_program import PairProgram, PenalizedProgram, Term, WeightsPoint
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint

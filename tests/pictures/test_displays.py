@@ -14,7 +14,7 @@ from instances import random_objective, random_pairs, random_psd
 from pictures import assert_drawn
 
 from seraph_cvx import SERAPH, KernelSERAPH, MStepObjective, paper, plots, seraph_path
-from seraph_cvx.model.programs import SemiSupervisedObjective
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import (
     DualityDisplay,
