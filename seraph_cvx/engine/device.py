@@ -40,7 +40,6 @@ from .passes import (
     spread_of,
     sweep,
     sweep_listed,
-    weighted_moment,
 )
 
 DEVICE_BLOCK = 8192
@@ -263,7 +262,7 @@ class DeviceSums(HeldPoints):
         left, right, width = sides[0]
         sums, degrees, upper = kernels.weighted_bounds((left, right), width, labels, Z, pairs)
         cross = Z.T @ upper
-        matrix = weighted_moment(degrees, Z, in_runs=False) - cross - cross.T
+        matrix = (Z.T * degrees) @ Z - cross - cross.T
         spread = spread_of(degrees, Z, self.sizes)
         totals = to_numbers([terms.in_order(sums)])[0]
         return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))

@@ -238,23 +238,23 @@ class Layout:
         if labels is None:
             return {}
         sides = -(-(int(np.max(labels.members, initial=-1)) + 1) // self.size)
-        entries_of = _first_entries if labels.is_complete else _listed_entries
+        n_labeled = len(labels.members)  # which come first
         in_blocks = {}
         for a in range(sides):
             for b in range(a, sides):
                 rows, columns = self._side(a), self._side(b)
-                entries = entries_of(labels, rows, columns)
+                if labels.is_complete:
+                    height = min(rows.stop, n_labeled) - rows.start
+                    width = min(columns.stop, n_labeled) - columns.start
+                    is_whole = max(rows.stop, columns.stop) <= n_labeled
+                    entries: LabeledEntries | None = LabeledEntries(
+                        (slice(0, height), slice(0, width)), is_whole=is_whole
+                    )
+                else:
+                    entries = _listed_entries(labels, rows, columns)
                 if entries is not None:
                     in_blocks[rows.start, columns.start] = entries
         return in_blocks
-
-
-def _first_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntries:
-    """Every pair of the labeled points, which come first."""
-    n_labeled = len(labels.members)
-    height, width = min(rows.stop, n_labeled), min(columns.stop, n_labeled)
-    entries = slice(0, height - rows.start), slice(0, width - columns.start)
-    return LabeledEntries(entries, is_whole=max(rows.stop, columns.stop) <= n_labeled)
 
 
 def _listed_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntries | None:

@@ -243,10 +243,21 @@ class PairMoments:
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if not sums.is_sampled and sums.n_unlabeled >= sums.labels.n_labeled:
-            return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
-        anywhere = np.zeros((sums.points.shape[1],) * 2)
-        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
+        if sums.is_sampled or sums.n_unlabeled < sums.labels.n_labeled:
+            anywhere = np.zeros((sums.points.shape[1],) * 2)
+            return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
+        # without a sweep, all pairs less the labeled ones, each once:
+        # sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v'
+        Z = None if sums.remote is None else sums.remote.held_coordinates
+        Z = sums.coordinates if Z is None else Z
+        xp = namespace(Z)
+        total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
+        once = labeled
+        if sums.labels.confidence is not None:
+            unweighted = replace(sums, labels=sums.labels.unweighted)
+            once = unweighted.over_labeled([], each_labeled)[1]
+        rest = np.asarray(sums.n_points * squares - np.outer(total, total) - once)
+        return labeled + self.unlabeled_weight * rest
 
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
@@ -273,22 +284,6 @@ def spanning_directions(points: FloatArray) -> tuple[FloatArray, FloatArray]:
         kept = lengths > len(points) * np.finfo(np.float64).eps * lengths[0]
         Q, lengths = Q[:, kept], lengths[kept]
     return np.ascontiguousarray(Q), lengths / np.max(lengths, initial=np.finfo(np.float64).tiny)
-
-
-def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
-    """The second moment of the unlabeled pairs without a sweep: all pairs less the labeled.
-
-    sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', where `labeled` is
-    the last sum with its confidences.
-    """
-    Z = None if sums.remote is None else sums.remote.held_coordinates
-    Z = sums.coordinates if Z is None else Z
-    xp = namespace(Z)
-    total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
-    if sums.labels.confidence is not None:
-        unweighted = replace(sums, labels=sums.labels.unweighted)
-        labeled = unweighted.over_labeled([], each_labeled)[1]
-    return np.asarray(sums.n_points * squares - np.outer(total, total) - labeled)
 
 
 def each_once(batch: PairBatch, d: Array) -> PairTerms:

@@ -267,7 +267,8 @@ def sweep_listed(
         if sums.weights is None:
             continue
         W = to_device_of(Z, sums.weights)
-        part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
+        in_runs = sizes is not None and isinstance(Z, np.ndarray)
+        part = short_product(Z.T * W, Z) if in_runs else (Z.T * W) @ Z
         matrix = part if matrix is None else matrix + part
         if sizes is not None:
             size = spread_of(W, Z, sizes)
@@ -281,12 +282,6 @@ def with_one(Z: Array) -> Array:
     xp = namespace(Z)
     one = xp.ones((Z.shape[0], 1), dtype=Z.dtype, device=Z.device)
     return xp.concat([Z, one], axis=1)
-
-
-def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:
-    """The weighted second moment of points, sum_i w_i z_i z_i'; `in_runs` by short sums."""
-    left = Z.T * weights
-    return short_product(left, Z) if in_runs else left @ Z
 
 
 def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
@@ -423,8 +418,10 @@ class AllPairs:
         kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
         given = self.layout, [scores], self.terms, with_one(Y), self.visit_all
         (total, excess), summed, kept = sum_strips(*given, keep=kind if keep else None)
-        sums = float(total), float(excess), np.asarray(summed)
-        return BlocksPass(self, Y, scores, *sums, kept if keep else [])
+        summed = np.asarray(summed)
+        half_gradient = np.asarray(self.X.T @ (summed[:, -1:] * Y - summed[:, :-1]))
+        given = float(total), float(excess), summed, half_gradient
+        return BlocksPass(self, Y, scores, *given, kept if keep else [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,7 +429,8 @@ class BlocksPass:
     """Losses summed over all pairs at Y = XL, and their derivatives in L and the metric there.
 
     `total` is the weighted sum, `excess` that of H(p) - phi over unlabeled pairs (NaN where it is
-    not known), `summed` is W [Y, 1].
+    not known), `summed` is W [Y, 1], `half_gradient` is half the gradient with respect to the
+    factor: X'(Deg(W) - W) Y.
     """
 
     pairs: AllPairs
@@ -441,12 +439,8 @@ class BlocksPass:
     total: float
     excess: float
     summed: FloatArray
+    half_gradient: FloatArray
     kept: list[list[WeightedBlock]]
-
-    @cached_property
-    def half_gradient(self) -> FloatArray:
-        """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
-        return np.asarray(self.pairs.X.T @ (self.summed[:, -1:] * self.Y - self.summed[:, :-1]))
 
     @property
     def gradient(self) -> FloatArray:

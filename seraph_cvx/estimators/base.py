@@ -109,7 +109,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             found, message = learn(first, watch)
             if watch is not None:
                 watch.end(message, self.status_, self.n_iter_)
-        L = self._keep_mixture(first, found)
+        self._keep_m_step(found, first.is_wide)
+        L = self._mix(first)
         if not self.status_.reached_tolerance:
             return L, [NotCertified(message)]
         useless = describe_outcome(first, L)
@@ -260,18 +261,22 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         self.history_, self.status_, self.n_iter_ = direct.values, direct.status, direct.iterations
         return direct.found, direct.message
 
-    def _keep_mixture(self, first: MStepObjective, found: FloatArray | Factor) -> FloatArray:
-        """Keep the metric of the last M-step, its mixture with the reference, and a threshold.
-
-        Returns the rows of all components. In wide data factors are kept, which are smaller.
-        """
+    def _keep_m_step(self, found: FloatArray | Factor, is_wide: bool) -> None:
+        """Keep the metric of the last M-step; its factor, where that is smaller."""
         for name in ("m_step_metric_", "m_step_factor_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        if first.is_wide:
-            found = as_factor(found)
-            self.m_step_factor_ = found.L
+        if is_wide:
+            self.m_step_factor_ = as_factor(found).L
         else:
-            found = self.m_step_metric_ = np.asarray(found)
+            self.m_step_metric_ = np.asarray(found)
+
+    def _mix(self, first: MStepObjective) -> FloatArray:
+        """Keep the learned metric with its share of the reference, and a threshold for it.
+
+        Returns the rows of all components.
+        """
+        F = self.__dict__.get("m_step_factor_")
+        found = self.m_step_metric_ if F is None else Factor(F)
         mixed = mix_with_reference(self._setting(), found, first)
         L, points = self._keep_metric(mixed), first.pairs.points
         self.threshold_ = float(np.sqrt(self.threshold))

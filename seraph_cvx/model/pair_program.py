@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -58,6 +58,22 @@ class PairProgram:
     recession: FloatArray  # M
     constant: float
     loss: PairLoss = LOGISTIC  # phi_2, of the unlabeled pairs
+    # <C, A> = (1 + eta) sum_k c_k of a metric A whose mean squared distance is 1 + eta
+    typical_size: float = field(init=False)
+    # whether the pairs that count are given one by one: a sample would lose most of them
+    _is_listed: bool = field(init=False)
+    # whether a pass in this process keeps what second derivatives need
+    _keeps_pairs: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        labels, c, mu = self.sums.labels, self.sums.labels.confidence, self.unlabeled_weight
+        labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
+        is_listed = mu == 0.0 and not labels.is_complete
+        vars(self).update(
+            typical_size=(1.0 + self.threshold) * (labeled + mu * self.sums.n_unlabeled),
+            _is_listed=is_listed,
+            _keeps_pairs=is_listed or self.sums.n_points <= FINE_POINTS,
+        )
 
     def value(self, A: FloatArray) -> float:
         """The value Phi(A)."""
@@ -119,16 +135,6 @@ class PairProgram:
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
         return not self.sums.is_remote and self.sums.n_points <= FINE_POINTS
-
-    @property
-    def typical_size(self) -> float:
-        """The size <C, A> of a metric A whose mean squared distance is 1 + eta.
-
-        It is (1 + eta) sum_k c_k.
-        """
-        labels, c = self.sums.labels, self.sums.labels.confidence
-        labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
-        return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
     def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
@@ -238,16 +244,6 @@ class PairProgram:
         n, m = self.sums.points.shape
         few = max(min(ROUGH_POINTS, n // 3), 8 * m)
         return int(few if n >= max(SMALL, 2 * few) and not self._is_listed else n)
-
-    @property
-    def _keeps_pairs(self) -> bool:
-        """Whether a pass in this process keeps what second derivatives need."""
-        return self._is_listed or self.sums.n_points <= FINE_POINTS
-
-    @property
-    def _is_listed(self) -> bool:
-        """Whether the pairs that count are given one by one: a sample would lose most of them."""
-        return self.unlabeled_weight == 0.0 and not self.sums.labels.is_complete
 
     @cached_property
     def _all_pairs(self) -> AllPairs | ListedPairs:

@@ -123,12 +123,14 @@ class ClassLabels:
     @cached_property
     def similar(self) -> IntArray:
         """Pairs of one class, in lexicographic order."""
-        return read_only(self.members[self._pairs(same=True)])
+        same = np.triu(self.classes[:, None] == self.classes, 1)
+        return read_only(self.members[np.argwhere(same)])
 
     @cached_property
     def dissimilar(self) -> IntArray:
         """Pairs of two classes, in lexicographic order."""
-        return read_only(self.members[self._pairs(same=False)])
+        different = np.triu(self.classes[:, None] != self.classes, 1)
+        return read_only(self.members[np.argwhere(different)])
 
     @property
     def listed(self) -> IntArray:
@@ -152,11 +154,6 @@ class ClassLabels:
         new = number[self.members]
         order = np.argsort(new)[np.count_nonzero(new < 0) :]
         return ClassLabels(new[order], self.classes[order])
-
-    def _pairs(self, same: bool) -> IntArray:
-        """The pairs of one class, or of two, by the numbers of the points among `members`."""
-        is_same = self.classes[:, None] == self.classes
-        return np.argwhere(np.triu(is_same if same else ~is_same, 1))
 
 
 Labels: TypeAlias = LabeledPairs | ClassLabels
