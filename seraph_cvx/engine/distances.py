@@ -279,14 +279,6 @@ def sample_counts(n_labeled: int, n_points: int, most: int) -> FloatArray:
     return counts
 
 
-def labeled_first(labels: Labels, n_points: int) -> tuple[IntArray, Labels]:
-    """The numbers of all points, labeled ones first, and the labels renumbered so."""
-    has_label = np.zeros(n_points, dtype=bool)
-    has_label[labels.members] = True
-    order = np.concatenate([labels.members, np.flatnonzero(~has_label)])
-    return order, labels.renumbered(np.argsort(order))
-
-
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """Coordinates z = basis' b of points b, in which distances are taken or matrices are summed.

@@ -30,7 +30,6 @@ from .distances import (
     Metric,
     Terms,
     TransformedPoints,
-    labeled_first,
     take_ends,
 )
 from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
@@ -78,7 +77,9 @@ class PairSums:
         Points are shifted by their median: differences do not change, and a few far points do not
         push all others away from the origin, as they would with the mean.
         """
-        order, labels = labeled_first(pairs.labels, pairs.n_points)
+        members = pairs.labels.members
+        order = np.concatenate([members, np.setdiff1d(np.arange(pairs.n_points), members)])
+        labels = pairs.labels.renumbered(np.argsort(order))
         given = pairs.points[order]
         centered = given - column_medians(pairs.points)
         layout = Layout(len(centered), labels)

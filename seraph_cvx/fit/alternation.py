@@ -83,49 +83,32 @@ def alternation_steps(
     `most_descents` steps. J's stationary points are the fixed points of the alternation, since
     grad J(A) = grad f(A; q(A)). After an M-step that failed nothing more is yielded.
     """
-    if descent_tol is not None:
-        yield from _accelerated(
-            objective, solver, tolerance, metric, descent_tol, most_descents, least_fall
-        )
-        return
-    while True:
+    while descent_tol is None:
         solution = solver.solve(objective, tolerance(), metric)
         metric = solution.metric
         yield Step(objective, metric, solution)
         if metric is None:
             return
         objective = objective.with_soft_labels_of(metric)
-
-
-def _accelerated(
-    objective: MStepObjective,
-    solver: MStepSolver,
-    tolerance: Callable[[], float],
-    metric: FloatArray | None,
-    descent_tol: float,
-    most_descents: int | None,
-    least_fall: float,
-) -> Iterator[Step]:
-    """A rough M-step; then descent on J, E-step and M-step, again and again."""
-    solution: MStepSolution | None = None
+    last: MStepSolution | None = None
     factor, passes = solver.rough_start(objective, tolerance(), metric)
-    while True:
+    while True:  # descent on J, E-step and M-step
         descent = descent_steps(objective, factor, descent_tol, solver.deadline, least_fall)
         try:
             step = next(descent)
         except OutOfTime:
             raise OutOfTime(factor) from None
-        found = step.found if solution is None else Factor(factor)  # the metric as certified
-        yield replace(step, found=found, solution=solution, passes=passes, is_descent=False)
+        found = step.found if last is None else Factor(factor)  # the metric as certified
+        yield replace(step, found=found, solution=last, passes=passes, is_descent=False)
         for step in islice(descent, most_descents):
             yield step
         found = cast(Factor, step.found)
         objective = objective.with_soft_labels_of(found)
-        solution = solver.solve(objective, tolerance(), start_factor=found.L)
-        if solution.found is None or solution.certificate is None:
-            yield Step(objective, None, solution)
+        last = solver.solve(objective, tolerance(), start_factor=found.L)
+        if last.found is None or last.certificate is None:
+            yield Step(objective, None, last)
             return
-        factor, passes = solution.certificate.factor, 0
+        factor, passes = last.certificate.factor, 0
 
 
 def certified_as_it_is(
