@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -61,11 +61,7 @@ class HeldPoints:
     coordinates: Array | None = field(default=None, kw_only=True)
     sizes: Array | None = field(default=None, kw_only=True)
     given: Array | None = field(default=None, kw_only=True)
-
-    @property
-    def is_available(self) -> bool:
-        """True: the points are always in memory."""
-        return True
+    is_available: ClassVar[bool] = True  # the points are always in memory
 
     @property
     def held_points(self) -> Array:
@@ -106,6 +102,7 @@ class DrawnPairs(HeldPoints):
     first: Array
     second: Array
     stands_for: float
+    device_array: ClassVar[None] = None  # labeled pairs are summed over on the host
 
     @classmethod
     def of(cls, points: Array, given: Array, pairs: IntArray, stands_for: float) -> Self:
@@ -118,11 +115,6 @@ class DrawnPairs(HeldPoints):
         """The drawn pairs, on the host."""
         ends = [np.asarray(to_host(ends)) for ends in (self.first, self.second)]
         return np.column_stack(ends)
-
-    @property
-    def device_array(self) -> None:
-        """None: labeled pairs are summed over on the host."""
-        return None
 
     @property
     def longest_chain(self) -> int:

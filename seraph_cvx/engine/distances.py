@@ -421,8 +421,8 @@ Metric: TypeAlias = FloatArray | Factor | DistanceBounds
 def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
     """Distances over a block of pairs of X; those of entries that are no pair mean nothing."""
     if isinstance(metric, DistanceBounds):
-        *sides, width = metric.sides(X)
-        return SideProduct(*sides, width if metric.with_upper else None)
+        left, right, width = metric.sides(X)
+        return SideProduct(left, right, width if metric.with_upper else None)
     if isinstance(metric, Factor):
         return euclidean_distances(X @ to_device_of(X, metric.L))
     left = X @ to_device_of(X, metric)

@@ -197,7 +197,8 @@ class FactorSearch:
         shape = current.L.shape
         if current.steepness <= STEEP and isinstance(self.program, PairProgram):
             if self.estimate is None or len(self.estimate) != current.L.size:
-                self.estimate = _shifted_factor(self.program.preconditioner(current))
+                H = self.program.preconditioner(current)
+                self.estimate = None if H is None else _shifted_factor(H)
             if self.estimate is not None:
                 factor = self.estimate, True
                 return lambda R: scipy.linalg.cho_solve(factor, R.ravel()).reshape(shape)
@@ -289,13 +290,11 @@ def _has_no_descent(L: FloatArray, gradient: FloatArray, negligible: float) -> b
     return has_cholesky_factor(gradient + negligible * np.eye(len(gradient)))
 
 
-def _shifted_factor(H: FloatArray | None) -> FloatArray | None:
+def _shifted_factor(H: FloatArray) -> FloatArray | None:
     """The Cholesky factor of H + t I for a small t that makes it positive definite, if one does.
 
     L and its rotations have the same metric, so that H is singular.
     """
-    if H is None:
-        return None
     mean = float(np.mean(np.diag(H)))
     for shift in (2e-3, 2e-2, 2e-1):
         with suppress(np.linalg.LinAlgError):
