@@ -216,9 +216,7 @@ def solve_m_step(
     allow_unattained: bool = False,
     warm_start: bool = False,
 ) -> MStepSolution:
-    """Solve an M-step by any solver, and certify how good the answer is.
-
-    The problem is argmin f(A) over A PSD, eq. (11).
+    """Solve an M-step, argmin f(A) over A PSD (11), by any solver, and certify the answer.
 
     Parameters
     ----------
