@@ -420,8 +420,8 @@ class AllPairs:
         (total, excess), summed, kept = sum_strips(*given, keep=kind if keep else None)
         summed = np.asarray(summed)
         half_gradient = np.asarray(self.X.T @ (summed[:, -1:] * Y - summed[:, :-1]))
-        given = float(total), float(excess), summed, half_gradient
-        return BlocksPass(self, Y, scores, *given, kept if keep else [])
+        sums = float(total), float(excess), summed, half_gradient
+        return BlocksPass(self, Y, scores, *sums, kept if keep else [])
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,6 +149,8 @@ class MStepObjective:
     has_soft_labels: bool = field(init=False, default=False)  # whether some q(+1) may be > 0
     limit: Limit = field(init=False)  # of all sums over the pairs; shared with the family
     pair_total: float = field(init=False)  # the total weight of all pairs: sum_k c_k
+    # whether all that minimizes f lies in the span of the points, of less than m dimensions
+    is_wide: bool = field(init=False)
     # the coordinates in which f is minimized and certified; shared with the family, as is the rest
     geometry: Geometry = field(init=False)
     sums: PairSums = field(init=False)  # the pairs: in this process where q is given one by one
@@ -204,8 +206,10 @@ class MStepObjective:
             normalized["previous_metric"] = check_metric(previous, m, "previous_metric", repair=0.0)
         on_host, spans_all = self.soft_labels is not None, bool(others)
         geometry = family.geometry(trace_weight, on_host=on_host, spans_all=spans_all)
+        is_plain = trace_weight > 0.0 and family.manifold_term is None and not others
         vars(self).update(
             normalized,
+            is_wide=is_plain and pairs.n_features > pairs.n_points,
             pair_total=pairs.labeled_total + family.mu * pairs.n_unlabeled,
             geometry=geometry,
             sums=geometry.sums,
@@ -286,15 +290,6 @@ class MStepObjective:
                 "objective that was made without it."
             )
         return other
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether all that minimizes f lies in the span of the points, of less than m dimensions.
-
-        So it is for R = lambda*I, lambda > 0, without penalties, and more features than points.
-        """
-        is_wide = self.pairs.n_features > self.pairs.n_points and not self.penalties
-        return is_wide and self.trace_weight > 0.0 and self.manifold_term is None
 
     @property
     def directions(self) -> FloatArray:
