@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import MStepObjective, PairSet, alternate
-from seraph_cvx.model.programs import descent_values
+from seraph_cvx.model.m_step_objective import descent_values
 from seraph_cvx.plots import HistoryDisplay
 
 # %%

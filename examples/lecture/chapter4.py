@@ -25,7 +25,7 @@ with app.setup:
     from seraph_cvx.display.formulas import ANCHORS, CERTIFICATE, DUAL, ROUNDING
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.proof.verified_psd import is_proven_positive_definite
-    from seraph_cvx.solvers.methods import fista
+    from seraph_cvx.solvers.solution import fista
 
 
 @app.cell(hide_code=True)

@@ -14,7 +14,7 @@ with app.setup:
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
     from seraph_cvx.display.formulas import FISTA
     from seraph_cvx.plots.style import PALETTE
-    from seraph_cvx.solvers.methods import fista, projected_gradient
+    from seraph_cvx.solvers.solution import fista, projected_gradient
 
 
 @app.cell(hide_code=True)

@@ -23,7 +23,7 @@ with app.setup:
     from seraph_cvx import SERAPH, MStepObjective, PairSet, alternate, certify
     from seraph_cvx.datasets import load_sampling
     from seraph_cvx.display.formulas import DESCENT, E_STEP, M_STEP
-    from seraph_cvx.model.pair_losses import EntropyLoss, SharpenedLoss
+    from seraph_cvx.model.posterior import EntropyLoss, SharpenedLoss
     from seraph_cvx.plots.style import PALETTE
 
 

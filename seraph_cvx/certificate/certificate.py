@@ -1,15 +1,36 @@
-"""What a certificate says: bounds on the optimum of an M-step, and the metric that they are of."""
+"""What a certificate says, and the dual points that are proven feasible, which it rests on.
+
+With r_k = 1 - p_k the dual of the M-step is a maximum-entropy problem,
+
+    maximize  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
+    subject to  R + sum_k c_k (q_k - r_k) v_k v_k'  PSD.
+
+At LL' the natural candidate is r_k = sigma(-s_k), whose matrix is the gradient of f. Where that is
+not proven PSD, r is moved toward a point that is feasible anyway: r = 0 (which is p = 1), or r = q
+(p = b/c). Eigenvalues only choose the step; a verified Cholesky factorization proves it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from functools import partial
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
 
-from ..numerics.checks import FloatArray, read_only
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray, IntArray, read_only
+from ..numerics.exact_rank import component_roots
 from ..numerics.psd_cone import symmetrize
+from ..pairs.labeled_pairs import LabeledPairs
+from ..pairs.pair_set import PairSet
+from ..proof.rounding import FEW_ROUNDINGS, UNIT, gamma
+from ..proof.verified_psd import is_proven_positive_definite, power_of_two_scale
+from .pair_bounds import PairBounds, bound_pairs
 
 
 class LowerBound(NamedTuple):
@@ -54,7 +75,7 @@ class Certificate:
     primal_value: float
     dual_value: float
     dual_point: str
-    factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
+    factor: FloatArray = field(default_factory=partial(np.zeros, (0, 0)), repr=False, compare=False)
     projected_by: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -105,3 +126,150 @@ class Certificate:
         from ..display.cards import certificate_card
 
         return certificate_card(self)
+
+
+MARGINS = (1.0, 4.0, 64.0)
+"""How much more than the errors a step leaves to the proof, one try each: nothing hangs on them,
+since each step is proven."""
+
+MOST_PAIRS = 1 << 17
+"""Pairs in the span of the similar ones up to which an M-step of them is listed: 2 MB of rows."""
+
+Errors: TypeAlias = Sequence[Callable[[FloatArray], float]]
+"""Errors of the parts of a matrix, each relative to a diagonal one."""
+
+
+def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
+    """Lower bounds on the dual value at feasible points, one after the other."""
+    is_psd = objective.linear_penalty.is_proven_psd()
+    if is_psd:
+        at_labels = 0.0 if bounds is None else bounds.value_at_labels
+        yield LowerBound(at_labels, "p = b/c")
+    coordinates = objective.geometry.dual_coordinates
+    if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
+        return
+    R, R_error = coordinates.regularizer, coordinates.regularizer_error
+    N, S = bounds.labels.matrix, bounds.dual_matrix
+    N_error, S_error = bounds.labels.error.relative_to, bounds.dual_error.relative_to
+    step = _proven_step(R + N, [R_error, N_error], S, [S_error])
+    if step is not None and step < 1.0:
+        yield LowerBound(bounds.value_toward_one(step, objective.threshold), "toward p = 1")
+    if step != 1.0 and is_psd and not objective.linear_penalty.is_zero():
+        step = _proven_step(R, [R_error], S - N, [S_error, N_error])
+        if step is not None and step < 1.0:
+            yield LowerBound(bounds.value_toward_labels(step), "toward p = b/c")
+    if step == 1.0:  # nothing had to be moved
+        yield LowerBound(bounds.tangent_value, "gradient")
+
+
+def _proven_step(M: FloatArray, M_errors: Errors, S: FloatArray, S_errors: Errors) -> float | None:
+    """The largest tau in (0, 1], nearly, with M - tau*S proven PSD; None if none is."""
+    D = np.diag(M)
+    if not np.all(D > 0.0):
+        return None
+    error = S_error = 0.0
+    for error_of in M_errors:
+        error += error_of(D)
+    for error_of in S_errors:
+        S_error += error_of(D)
+    if is_proven_positive_definite(M - S, (error + S_error) * D):
+        return 1.0
+    for margin in MARGINS:
+        spare = error + margin * _proof_margin(M, S)
+        largest = largest_eigenvalue(S + np.diag(S_error * D), M - np.diag(spare * D))
+        if largest is None:
+            return None
+        step = min(1.0, (1.0 - 4.0 * UNIT) / largest) if largest > 0.0 else 1.0
+        if step > 0.0 and is_proven_positive_definite(M - step * S, (error + step * S_error) * D):
+            return step
+    return None
+
+
+def _proof_margin(M: FloatArray, S: FloatArray) -> float:
+    """The share of the diagonal of M that the proof of positive definiteness takes, about."""
+    lengths = np.sqrt(np.diag(M))
+    sums = np.sum(np.abs(M - S) / lengths, axis=1) / lengths
+    return 8.0 * gamma(len(M) + FEW_ROUNDINGS) * float(np.max(sums, initial=1.0))
+
+
+def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
+    """The largest eigenvalue of the pencil S - t*M; None where M is not positive definite."""
+    if not len(S):
+        return 0.0
+    if not np.all(np.isfinite(S)) or not np.all(np.isfinite(M)) or not np.all(np.diag(M) > 0.0):
+        return None
+    scale = power_of_two_scale(np.diag(M))
+    try:
+        F = np.linalg.cholesky(M * scale[:, None] * scale)
+    except np.linalg.LinAlgError:
+        return None
+    reduced = scipy.linalg.lapack.dsygst(S * scale[:, None] * scale, F, lower=1)[0]
+    return float(np.linalg.eigvalsh(reduced, UPLO="L")[-1])
+
+
+def pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBound]:
+    """Lower bounds with r_k = 0 on the pairs that leave the span of the similar ones."""
+    if not objective.has_soft_labels and objective.linear_penalty.is_proven_psd():
+        for reduced in _reduced_m_steps(objective):
+            yield from lower_bounds(reduced, bound_pairs(reduced, L))
+
+
+def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
+    """The M-steps of the pairs that stay in the span of the similar ones, with R = 0.
+
+    An unlabeled pair of weight w with q = 0 becomes a dissimilar one of confidence w.
+    """
+    # Every pair of which q = 0 adds a term log(1 + e^{-s}) >= 0 to f, and so does <R, A> where R is
+    # PSD: without some of them f is smaller everywhere. If R is zero, or as good as zero, and the
+    # similar pairs do not span the space, this gives better bounds: sum_S c_k v_k v_k' - S(r) can
+    # be PSD only if r_k = 0 on every pair that leaves the span of the similar pairs. Which pairs
+    # stay in it is decided without rounding, in two ways: two points that a chain of similar pairs
+    # joins differ by a sum of similar differences; and two points that are equal in every feature
+    # in which all similar pairs are equal differ in the others only. A span that is oblique to the
+    # features is not looked for.
+    pairs, weight = objective.pairs, objective.mu
+    if pairs.drawn is not None:  # a double not above the weight of a drawn pair, mu * #U/k
+        weight = math.nextafter(weight * objective.sums.stands_for * (1.0 - 4.0 * UNIT), 0.0)
+    i, j = pairs.similar.T
+    if not len(i):
+        return
+    fixed = np.all(pairs.points[i] == pairs.points[j], axis=0)
+    equal = np.unique(pairs.points[:, fixed], axis=0, return_inverse=True)[1].reshape(-1)
+    of_similar, of_dissimilar = np.split(pairs.labeled_weights, [len(i)])
+    for group in (component_roots(pairs.n_points, pairs.similar), equal):
+        unlabeled = _unlabeled_within(objective, group)
+        if unlabeled is None:
+            continue
+        kept = _is_within(pairs.dissimilar, group)
+        c = [of_similar, of_dissimilar[kept], np.full(len(unlabeled), weight)]
+        apart = np.vstack([pairs.dissimilar[kept], unlabeled])
+        if len(i) + len(apart) <= MOST_PAIRS:
+            labeled = LabeledPairs(pairs.similar, apart, np.concatenate(c))
+            yield MStepObjective(
+                PairSet(pairs.points, labeled),
+                unlabeled_weight=0.0,
+                trace_weight=0.0,
+                threshold=objective.threshold,
+            )
+
+
+def _is_within(rows: IntArray, group: IntArray) -> NDArray[np.bool_]:
+    """Which pairs have both points in one group."""
+    return np.asarray(group[rows[:, 0]] == group[rows[:, 1]])
+
+
+def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | None:
+    """The unlabeled pairs that count, of points of one group; None if they are too many."""
+    pairs, none = objective.pairs, np.empty((0, 2), dtype=np.int64)
+    if objective.mu == 0.0:
+        return none
+    if pairs.drawn is not None:
+        return pairs.drawn[_is_within(pairs.drawn, group)]
+    sizes = np.bincount(group)
+    if np.sum(sizes * (sizes - 1)) > 2 * MOST_PAIRS:
+        return None
+    members = (np.flatnonzero(group == number) for number in np.flatnonzero(sizes > 1))
+    within = (points[np.column_stack(np.triu_indices(len(points), 1))] for points in members)
+    rows = np.vstack([none, *within])
+    code = [pairs.n_points, 1]
+    return rows[~np.isin(rows @ code, pairs.labeled @ code)]

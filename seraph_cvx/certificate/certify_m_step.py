@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, scaled_factor, symmetrize
-from .certificate import Certificate
-from .dual_points import lower_bounds, pinned_bounds
+from .certificate import Certificate, lower_bounds, pinned_bounds
 from .pair_bounds import bound_pairs
 
 NEAR = 1e-6

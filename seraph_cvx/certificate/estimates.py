@@ -10,7 +10,7 @@ import numpy as np
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
-from .dual_points import largest_eigenvalue
+from .certificate import largest_eigenvalue
 from .pair_bounds import bound_pairs
 
 

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.distances import DistanceBounds, Metric
-from ..engine.layout import PairBatch, PairTerms
+from ..engine.distances import DistanceBounds, Metric, PairBatch, PairTerms
 from ..model.label_bounds import LabelBounds, LabelEnclosure, Thresholds
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import negative_logs
@@ -79,15 +78,15 @@ class Gain(NamedTuple):
     @classmethod
     def of(cls, kinds: list[list[float]], chain: int) -> Gain:
         """Make it from the sums of x, -(1 - x) ln(1 - x) and -ln(1 - x) for each kind of pair."""
-        x, rest, logs = ([float(kind[part]) for kind in kinds] for part in range(3))
+        x, rest, logs = np.array(kinds, dtype=np.float64).T
         of_sum = gamma(chain + FEW_ROUNDINGS)
         of_log = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
-        least = [total * (1.0 - of_sum) for total in x]
+        least = x * (1.0 - of_sum)
         return cls(
             at_least(*least),
-            at_most(*(total * (1.0 + of_sum) for total in x)),
-            at_least(*least, *(-total * (1.0 + of_log) for total in rest)),
-            at_least(*(total * (1.0 - of_log) for total in logs)),
+            at_most(*(x * (1.0 + of_sum))),
+            at_least(*least, *(-rest * (1.0 + of_log))),
+            at_least(*(logs * (1.0 - of_log))),
         )
 
     def at(self, step: float) -> list[float]:
@@ -167,7 +166,7 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
         matrix, spread = matrix + mu * swept.matrix, spread + mu * np.asarray(swept.spread)
         unlabeled = swept.totals
     numbers = [labeled.totals, *([] if unlabeled is None else [unlabeled]), matrix, spread, L * L]
-    if labels is None or not all(np.isfinite(x).all() for x in numbers):
+    if labels is None or not np.isfinite(np.concatenate(numbers, axis=None)).all():
         return None
     chain = sums.longest_chain
     return PairBounds(
@@ -199,7 +198,7 @@ def _values(
     toward_one = [to_one]
     toward_labels = [[excess, own_rest, own_log], [missing, 0.0, 0.0]]
     if unlabeled is not None:
-        loss, entropy, *to_one = (mu * float(total) for total in unlabeled[:5])
+        loss, entropy, *to_one = (mu * unlabeled[:5]).tolist()
         primal.append(loss * (1.0 + of_loss))
         tangent += [entropy * (1.0 - of_entropy), eta * to_one[0] * fewer]
         toward_one.append(to_one)
@@ -258,11 +257,11 @@ class LabeledTerms:
         log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. For `Gain`,
         (1 - x) ln(1 - x) and ln(1 - x) are summed for the distance x from r to 0 and to the label.
         """
-        lower, upper = (batch.pairs_of(bound) for bound in bounds)
+        lower, upper = map(batch.pairs_of, bounds)
         xp = namespace(lower)
         similar = to_device_of(lower, batch.similar)
         loss, r = loss_and_posterior(self.thresholds.lower_score(lower), self.thresholds.above)
-        far = self.thresholds.upper_score(upper)
+        far = upper - self.thresholds.below  # an upper bound on s
         losses = xp.where(
             similar > 0.0,
             xp.clip(far, 0.0, None) + xp.log1p(xp.exp(-xp.abs(far))),

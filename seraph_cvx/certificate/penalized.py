@@ -23,8 +23,7 @@ from ..numerics.psd_cone import symmetrize
 from ..penalties.penalty import Multiplier, Penalty
 from ..proof.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
 from ..proof.verified_psd import is_proven_positive_definite
-from .certificate import Certificate, LowerBound
-from .dual_points import lower_bounds
+from .certificate import Certificate, LowerBound, lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
 
 MARGINS = (2.0, 16.0, 256.0, 4096.0)

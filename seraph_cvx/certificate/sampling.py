@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.layout import PairBatch, PairTerms
+from ..engine.distances import PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import SoftLabels, dissimilar_loss
 from ..numerics.arrays import Array

@@ -20,8 +20,7 @@ import numpy as np
 
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
-from .distances import Factor, Metric, block_distances, transformed
-from .layout import Layout, Terms
+from .distances import Factor, Layout, Metric, Terms, block_distances, transformed
 from .passes import Limit, OutOfTime, Swept, longest_chain, sum_strip, swept, with_one
 
 logger = logging.getLogger(__name__)

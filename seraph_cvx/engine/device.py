@@ -21,8 +21,17 @@ from ..numerics.arrays import (
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..proof.rounding import FUSED_ROUNDINGS
-from .distances import DistanceBounds, Metric, take_ends, transformed
-from .layout import CHUNK, Block, Chunk, Layout, Terms
+from .distances import (
+    CHUNK,
+    Block,
+    Chunk,
+    DistanceBounds,
+    Layout,
+    Metric,
+    Terms,
+    take_ends,
+    transformed,
+)
 from .passes import (
     Limit,
     Listed,
@@ -31,7 +40,6 @@ from .passes import (
     spread_of,
     sweep,
     sweep_listed,
-    weighted_moment,
 )
 
 DEVICE_BLOCK = 8192
@@ -53,11 +61,7 @@ class HeldPoints:
     coordinates: Array | None = field(default=None, kw_only=True)
     sizes: Array | None = field(default=None, kw_only=True)
     given: Array | None = field(default=None, kw_only=True)
-
-    @property
-    def is_available(self) -> bool:
-        """True: the points are always in memory."""
-        return True
+    is_available: ClassVar[bool] = True  # the points are always in memory
 
     @property
     def held_points(self) -> Array:
@@ -98,6 +102,7 @@ class DrawnPairs(HeldPoints):
     first: Array
     second: Array
     stands_for: float
+    device_array: ClassVar[None] = None  # labeled pairs are summed over on the host
 
     @classmethod
     def of(cls, points: Array, given: Array, pairs: IntArray, stands_for: float) -> Self:
@@ -110,11 +115,6 @@ class DrawnPairs(HeldPoints):
         """The drawn pairs, on the host."""
         ends = [np.asarray(to_host(ends)) for ends in (self.first, self.second)]
         return np.column_stack(ends)
-
-    @property
-    def device_array(self) -> None:
-        """None: labeled pairs are summed over on the host."""
-        return None
 
     @property
     def longest_chain(self) -> int:
@@ -168,7 +168,10 @@ class MaskedLayout(Layout):
     """
 
     device_array: Array = None
-    n_strips: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self).update(n_strips=1)
 
     def strip(self, number: int) -> Iterable[Block]:
         """All blocks, each with its mask; None where every entry is a pair."""
@@ -251,7 +254,7 @@ class DeviceSums(HeldPoints):
         left, right, width = sides[0]
         sums, degrees, upper = kernels.weighted_bounds((left, right), width, labels, Z, pairs)
         cross = Z.T @ upper
-        matrix = weighted_moment(degrees, Z, in_runs=False) - cross - cross.T
+        matrix = (Z.T * degrees) @ Z - cross - cross.T
         spread = spread_of(degrees, Z, self.sizes)
         totals = to_numbers([terms.in_order(sums)])[0]
         return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))

@@ -24,7 +24,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import PairRange
-from .layout import sample_counts
+from .distances import sample_counts
 from .passes import PairLoss
 
 FEW_POINTS = 30_000

@@ -15,7 +15,7 @@ from ..numerics.psd_cone import complete_basis, congruence, symmetrize, to_unit_
 from ..pairs.data_warnings import clip_far_values
 from ..proof.rounding import FEW_ROUNDINGS, SECOND_ORDER, entry_bound, gamma
 from ..proof.verified_psd import is_proven_positive_definite
-from .layout import PairBatch, PairTerms, Terms
+from .distances import PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
 
 
@@ -167,11 +167,10 @@ class PairMoments:
         They are the features that vary; or, where these are more than the points and of one scale,
         the differences of the points, if these are clearly independent or none.
         """
-        points, spreads, R = self.sums.points, self.sums.ranges, self.regularizer
-        m = points.shape[1]
+        points, R = self.sums.points, self.regularizer
         if self.unlabeled_weight == 0.0:
             points = points[self.sums.labels.members]
-            spreads = np.ptp(points, axis=0)
+        m, spreads = points.shape[1], np.ptp(points, axis=0)
         varying = np.flatnonzero(spreads)
         is_less = 0 < min(len(points) - 1, len(varying)) < m
         if not is_less or not R.trace_weight > 0.0 or R.manifold_term is not None:
@@ -244,10 +243,21 @@ class PairMoments:
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if not sums.is_sampled and sums.n_unlabeled >= sums.labels.n_labeled:
-            return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
-        anywhere = np.zeros((sums.points.shape[1],) * 2)
-        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
+        if sums.is_sampled or sums.n_unlabeled < sums.labels.n_labeled:
+            anywhere = np.zeros((sums.points.shape[1],) * 2)
+            return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
+        # without a sweep, all pairs less the labeled ones, each once:
+        # sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v'
+        Z = None if sums.remote is None else sums.remote.held_coordinates
+        Z = sums.coordinates if Z is None else Z
+        xp = namespace(Z)
+        total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
+        once = labeled
+        if sums.labels.confidence is not None:
+            unweighted = replace(sums, labels=sums.labels.unweighted)
+            once = unweighted.over_labeled([], each_labeled)[1]
+        rest = np.asarray(sums.n_points * squares - np.outer(total, total) - once)
+        return labeled + self.unlabeled_weight * rest
 
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
@@ -276,20 +286,6 @@ def spanning_directions(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.ascontiguousarray(Q), lengths / np.max(lengths, initial=np.finfo(np.float64).tiny)
 
 
-def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
-    """The second moment of the unlabeled pairs without a sweep: all pairs less the labeled.
-
-    sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', where `labeled` is
-    the last sum with its confidences.
-    """
-    Z, xp = sums.held_coordinates, namespace(sums.held_coordinates)
-    total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
-    if sums.labels.confidence is not None:
-        unweighted = replace(sums, labels=sums.labels.unweighted)
-        labeled = unweighted.over_labeled([], each_labeled)[1]
-    return np.asarray(sums.n_points * squares - np.outer(total, total) - labeled)
-
-
 def each_once(batch: PairBatch, d: Array) -> PairTerms:
     """Give every unlabeled pair the weight 1."""
     once = namespace(d).ones_like(batch.pairs_of(d))
@@ -298,12 +294,14 @@ def each_once(batch: PairBatch, d: Array) -> PairTerms:
 
 def each_labeled(batch: PairBatch) -> PairTerms:
     """Give every labeled pair the weight 1, times its confidence."""
-    return PairTerms([batch.ones], batch.ones)
+    once = np.ones_like(batch.similar)
+    return PairTerms([once], once)
 
 
 def each_similar(batch: PairBatch) -> PairTerms:
     """Give every similar pair the weight 1, times its confidence."""
-    return PairTerms([batch.similar], batch.similar)
+    similar = batch.similar
+    return PairTerms([similar], similar)
 
 
 @dataclass(frozen=True, eq=False)

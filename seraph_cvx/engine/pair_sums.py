@@ -22,8 +22,16 @@ from ..numerics.arrays import Array, index_on_device_of, one_blas_thread, to_dev
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .distances import Coordinates, Metric, TransformedPoints, take_ends
-from .layout import CHUNK, Chunk, Layout, Terms, labeled_first
+from .distances import (
+    CHUNK,
+    Chunk,
+    Coordinates,
+    Layout,
+    Metric,
+    Terms,
+    TransformedPoints,
+    take_ends,
+)
 from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
@@ -50,6 +58,8 @@ class PairSums:
     order: IntArray  # the number of each of them in the pair set
     labels: Labels  # with the numbers of this order
     layout: Layout  # the blocks of all pairs; it does not depend on the coordinates
+    n_points: int
+    n_unlabeled: int
     n_jobs: int | None = None
     points_in: TransformedPoints | None = None  # other coordinates, in which all is summed
     matrices_in: TransformedPoints | None = None  # or in which v v' is
@@ -58,6 +68,7 @@ class PairSums:
     stands_for: float = 1.0  # the number of unlabeled pairs that each one counted stands for
     n_base: int = 0  # the number of products that are summed for one coordinate of matrices
     limit: Limit = field(default_factory=Limit)  # of these sums in any coordinates
+    _kept: list[Listed] = field(default_factory=list, init=False)  # differences in one chunk
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
@@ -66,8 +77,9 @@ class PairSums:
         Points are shifted by their median: differences do not change, and a few far points do not
         push all others away from the origin, as they would with the mean.
         """
-        keep_memory()
-        order, labels = labeled_first(pairs.labels, pairs.n_points)
+        members = pairs.labels.members
+        order = np.concatenate([members, np.setdiff1d(np.arange(pairs.n_points), members)])
+        labels = pairs.labels.renumbered(np.argsort(order))
         given = pairs.points[order]
         centered = given - column_medians(pairs.points)
         layout = Layout(len(centered), labels)
@@ -77,6 +89,8 @@ class PairSums:
             order,
             labels,
             layout,
+            pairs.n_points,
+            pairs.n_unlabeled,
             n_jobs,
             remote=_remote_sums(pairs, order, centered, given, layout),
             is_sampled=pairs.drawn is not None,
@@ -85,7 +99,8 @@ class PairSums:
 
     def with_point_coordinates(self, T: FloatArray) -> PairSums:
         """The sums over the same pairs of the points T'x, shifted by their median."""
-        points = self._transformed(Coordinates(T, with_sizes=False))
+        coordinates = Coordinates(T, with_sizes=False)
+        points = TransformedPoints(coordinates, self.centered, self.given)
         remote = self.remote and self.remote.with_point_coordinates(T, points.shift)
         return replace(self, points_in=points, remote=remote)
 
@@ -97,7 +112,7 @@ class PairSums:
         """
         if not isinstance(coordinates, Coordinates):
             coordinates = Coordinates(coordinates, with_sizes=False)
-        points = self._transformed(coordinates)
+        points = TransformedPoints(coordinates, self.centered, self.given)
         remote: RemoteSums | None = self.remote
         if remote is not None and coordinates.base is None:
             with_spread = coordinates.with_sizes
@@ -106,11 +121,6 @@ class PairSums:
             Z, sizes = points.values
             remote = remote.with_matrix_points(Z, np.asarray(sizes))
         return replace(self, matrices_in=points, remote=remote, n_base=len(coordinates.basis))
-
-    def _transformed(self, coordinates: Coordinates) -> TransformedPoints:
-        if self.points_in is not None or self.matrices_in is not None:
-            raise AssertionError("Other coordinates are made from those of the data.")
-        return TransformedPoints(coordinates, self.centered, self.given)
 
     def of_points(self, points: FloatArray) -> PairSums:
         """Sums over all pairs of other points with the same labels, by threads of this process."""
@@ -133,31 +143,9 @@ class PairSums:
         return self.points if self.matrices_in is None else self.matrices_in.values[0]
 
     @property
-    def held_coordinates(self) -> Array:
-        """The same, on the device that holds the points if there is one."""
-        held = None if self.remote is None else self.remote.held_coordinates
-        return self.coordinates if held is None else held
-
-    @property
     def sizes(self) -> FloatArray | None:
         """Magnitudes from which `coordinates` are rounded, where rounding errors are bounded."""
         return None if self.matrices_in is None else self.matrices_in.values[1]
-
-    @cached_property
-    def ranges(self) -> FloatArray:
-        """The range of each coordinate of the points."""
-        return np.asarray(np.ptp(self.points, axis=0))
-
-    @property
-    def n_points(self) -> int:
-        """The number of points."""
-        return len(self.centered)
-
-    @property
-    def n_unlabeled(self) -> int:
-        """The number of unlabeled pairs."""
-        n = self.n_points
-        return n * (n - 1) // 2 - self.labels.n_labeled
 
     @property
     def n_coordinates(self) -> int:
@@ -253,14 +241,8 @@ class PairSums:
 
     def _differences(self, run: slice) -> Listed:
         """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
-        return self._only_chunk if len(self._chunks) == 1 else self._make_differences(run)
-
-    @cached_property
-    def _only_chunk(self) -> Listed:
-        """The differences of all labeled pairs, if one chunk holds them."""
-        return self._make_differences(self._chunks[0].pairs)
-
-    def _make_differences(self, run: slice) -> Listed:
+        if self._kept:
+            return self._kept[0]
         device_array, members = self._device_array, len(self.labels.members)
         i, j = self.labels.listed[run].T
         ends = index_on_device_of(device_array, i), index_on_device_of(device_array, j)
@@ -268,15 +250,19 @@ class PairSums:
         V = first - second
         if self.points_in is not None:
             V = V @ to_device_of(V, self.points_in.coordinates.basis)
-        if self.matrices_in is None:
-            return V, V, None
-        coordinates = self.matrices_in.coordinates
-        if not coordinates.with_sizes:
-            return V, V @ to_device_of(V, coordinates.basis), None
-        if coordinates.base is not None:
-            base = to_device_of(device_array, coordinates.base[:members])
-            first, second = take_ends(base, ends)
-        return V, *accurate_product(*exact_difference(first, second), coordinates.basis)
+        coordinates = None if self.matrices_in is None else self.matrices_in.coordinates
+        if coordinates is None:
+            found: Listed = V, V, None
+        elif not coordinates.with_sizes:
+            found = V, V @ to_device_of(V, coordinates.basis), None
+        else:
+            if coordinates.base is not None:
+                base = to_device_of(device_array, coordinates.base[:members])
+                first, second = take_ends(base, ends)
+            found = V, *accurate_product(*exact_difference(first, second), coordinates.basis)
+        if len(self._chunks) == 1:
+            self._kept.append(found)
+        return found
 
 
 def _remote_sums(
@@ -302,14 +288,10 @@ def _remote_sums(
     return ClusterSums(Shipment(centered, layout))
 
 
-@cache
-def keep_memory() -> None:
-    """Let the C library keep the memory of a pass's temporary arrays from block to block.
-
-    glibc returns memory to the system, to ask for it again a moment later, beyond an amount that it
-    learns from the largest array ever released. So one is made and released; it is never touched.
-    """
-    np.empty(1 << 20)
+# The C library shall keep the memory of a pass's temporary arrays from block to block. glibc
+# returns memory to the system, to ask for it again a moment later, beyond an amount that it learns
+# from the largest array ever released. So one is made and released; it is never touched.
+np.empty(1 << 20)
 
 
 @cache

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -28,8 +28,19 @@ from numpy.typing import NDArray
 from ..numerics.accurate_sums import product_chain, short_product, totals_chain
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray, IntArray
-from .distances import Metric, block_distances, euclidean_distances, listed_distances
-from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Terms, sum_over
+from .distances import (
+    BatchSums,
+    Block,
+    Chunk,
+    Layout,
+    Metric,
+    PairBatch,
+    Terms,
+    block_distances,
+    euclidean_distances,
+    listed_distances,
+    sum_over,
+)
 
 Item = TypeVar("Item")
 
@@ -217,7 +228,7 @@ def sweep(
     `sizes` are bounds on what Z was rounded from; with them the spread is made.
     """
     in_runs = sizes is not None and isinstance(Z, np.ndarray)
-    distances = [block_distances(X, metric) for metric in metrics]
+    distances = list(map(partial(block_distances, X), metrics))
     given = layout, distances, terms, with_one(Z), visit_all, in_runs
     totals, summed, _ = sum_strips(*given, limit=limit)
     return swept(totals, summed, Z, Z, sizes, in_runs)
@@ -251,13 +262,13 @@ def sweep_listed(
     matrix = spread = None
     for chunk in chunks:
         V, Z, sizes = differences(chunk.pairs)
-        distances = (listed_distances(V, metric) for metric in metrics)
-        sums = sum_over(chunk, terms(chunk, *distances))
+        sums = sum_over(chunk, terms(chunk, *map(partial(listed_distances, V), metrics)))
         totals.append(sums.totals)
         if sums.weights is None:
             continue
         W = to_device_of(Z, sums.weights)
-        part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
+        in_runs = sizes is not None and isinstance(Z, np.ndarray)
+        part = short_product(Z.T * W, Z) if in_runs else (Z.T * W) @ Z
         matrix = part if matrix is None else matrix + part
         if sizes is not None:
             size = spread_of(W, Z, sizes)
@@ -271,12 +282,6 @@ def with_one(Z: Array) -> Array:
     xp = namespace(Z)
     one = xp.ones((Z.shape[0], 1), dtype=Z.dtype, device=Z.device)
     return xp.concat([Z, one], axis=1)
-
-
-def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:
-    """The weighted second moment of points, sum_i w_i z_i z_i'; `in_runs` by short sums."""
-    left = Z.T * weights
-    return short_product(left, Z) if in_runs else left @ Z
 
 
 def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
@@ -413,7 +418,9 @@ class AllPairs:
         kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
         given = self.layout, [scores], self.terms, with_one(Y), self.visit_all
         (total, excess), summed, kept = sum_strips(*given, keep=kind if keep else None)
-        sums = float(total), float(excess), np.asarray(summed)
+        summed = np.asarray(summed)
+        half_gradient = np.asarray(self.X.T @ (summed[:, -1:] * Y - summed[:, :-1]))
+        sums = float(total), float(excess), summed, half_gradient
         return BlocksPass(self, Y, scores, *sums, kept if keep else [])
 
 
@@ -422,7 +429,8 @@ class BlocksPass:
     """Losses summed over all pairs at Y = XL, and their derivatives in L and the metric there.
 
     `total` is the weighted sum, `excess` that of H(p) - phi over unlabeled pairs (NaN where it is
-    not known), `summed` is W [Y, 1].
+    not known), `summed` is W [Y, 1], `half_gradient` is half the gradient with respect to the
+    factor: X'(Deg(W) - W) Y.
     """
 
     pairs: AllPairs
@@ -431,12 +439,8 @@ class BlocksPass:
     total: float
     excess: float
     summed: FloatArray
+    half_gradient: FloatArray
     kept: list[list[WeightedBlock]]
-
-    @cached_property
-    def half_gradient(self) -> FloatArray:
-        """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
-        return np.asarray(self.pairs.X.T @ (self.summed[:, -1:] * self.Y - self.summed[:, :-1]))
 
     @property
     def gradient(self) -> FloatArray:

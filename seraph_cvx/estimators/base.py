@@ -22,9 +22,8 @@ from ..numerics.psd_cone import numerical_rank
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
-from .evidence import describe_outcome
+from .evidence import describe_outcome, matching_threshold, mix_with_reference
 from .mahalanobis import MahalanobisTransformer
-from .reference import matching_threshold, mix_with_reference
 from .settings import RECOMMENDED, Setting, find_setting
 
 if TYPE_CHECKING:
@@ -110,7 +109,12 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             found, message = learn(first, watch)
             if watch is not None:
                 watch.end(message, self.status_, self.n_iter_)
-        self._keep_m_step(found, first.is_wide)
+        for name in ("m_step_metric_", "m_step_factor_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if first.is_wide:  # the factor is smaller
+            self.m_step_factor_ = as_factor(found).L
+        else:
+            self.m_step_metric_ = np.asarray(found)
         L = self._mix(first)
         if not self.status_.reached_tolerance:
             return L, [NotCertified(message)]
@@ -261,15 +265,6 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         self.certificate_ = self.sampling_ = None
         self.history_, self.status_, self.n_iter_ = direct.values, direct.status, direct.iterations
         return direct.found, direct.message
-
-    def _keep_m_step(self, found: FloatArray | Factor, is_wide: bool) -> None:
-        """Keep the metric of the last M-step; its factor, where that is smaller."""
-        for name in ("m_step_metric_", "m_step_factor_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        if is_wide:
-            self.m_step_factor_ = as_factor(found).L
-        else:
-            self.m_step_metric_ = np.asarray(found)
 
     def _mix(self, first: MStepObjective) -> FloatArray:
         """Keep the learned metric with its share of the reference, and a threshold for it.

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..display.progress_line import ProgressLine
 from ..engine.passes import Limit
-from ..fit.alternation import Iteration
-from ..fit.steps import Step
+from ..fit.alternation import Iteration, Step
 from ..numerics.checks import FloatArray, counted
 from ..processes.signals import handled
 from ..solvers.solution import Status

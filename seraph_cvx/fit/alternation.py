@@ -7,7 +7,8 @@ It starts from q(-1) = 1 as the paper does, and is block coordinate descent on
 Accelerated, it descends J by Newton's method after the first M-step, and ends as the plain
 alternation does, with an E-step and a certified M-step. J is not the paper's objective (7): with
 the paper's own sharpness 1 + mu the unlabeled part of J is mu^2/(1 + mu) times a Renyi entropy,
-where (7) has mu times the Shannon entropy. The history has both.
+where (7) has mu times the Shannon entropy. The history has both. The steps come from one generator,
+`alternation_steps`, which the claims and the experiments consume as well.
 """
 
 from __future__ import annotations
@@ -15,27 +16,162 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.distances import Factor
+from ..certificate import certify_factor
+from ..engine.distances import Factor, as_factor
 from ..engine.passes import OutOfTime
-from ..m_step.solve import MStepSolver
-from ..model.m_step_objective import MStepObjective
-from ..model.programs import descent_values
+from ..m_step.solve import OWN_SOLVERS, MStepSolver
+from ..model.m_step_objective import (
+    MStepObjective,
+    descent_program,
+    descent_values,
+    paper_program,
+    with_smooth_penalties,
+)
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number, counted
-from ..numerics.psd_cone import check_metric
+from ..numerics.psd_cone import check_metric, numerical_rank
 from ..pairs.pair_set import PairSet
+from ..solvers.newton import FactorSearch
 from ..solvers.solution import MStepSolution, Status
-from .steps import Step, alternation_steps, certified_as_it_is
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of the alternation."""
+
+    objective: MStepObjective  # the M-step with the soft labels that the step had
+    found: FloatArray | Factor | None  # the metric; None where an M-step failed
+    solution: MStepSolution | None = None  # None for the rough M-step that a descent starts from
+    value: float = np.nan  # J, where the step computed it
+    paper_value: float = np.nan  # (7), likewise
+    passes: int = 0  # over the pairs, of a descent step or a rough M-step
+    is_descent: bool = False  # a step of the descent on J itself, and no M-step
+
+    @cached_property
+    def metric(self) -> FloatArray | None:
+        """The metric as a matrix, made when it is read; None where an M-step failed."""
+        with one_blas_thread():
+            return None if self.found is None else np.asarray(self.found)
+
+
+def alternation_steps(
+    objective: MStepObjective,
+    solver: MStepSolver,
+    tolerance: Callable[[], float],
+    metric: FloatArray | None = None,
+    descent_tol: float | None = None,
+    most_descents: int | None = None,
+    least_fall: float = 0.0,
+) -> Iterator[Step]:
+    """Alternate M-steps and E-steps without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
+
+    The first M-step is `objective`, from `metric`; `tolerance()` is the certified relative gap of
+    the next one. With `descent_tol` it is accelerated: after a rough M-step J itself is descended
+    to this stationarity, or until a step lowers it by no more than `least_fall`, in at most
+    `most_descents` steps. J's stationary points are the fixed points of the alternation, since
+    grad J(A) = grad f(A; q(A)). After an M-step that failed nothing more is yielded.
+    """
+    while descent_tol is None:
+        solution = solver.solve(objective, tolerance(), metric)
+        metric = solution.metric
+        yield Step(objective, metric, solution)
+        if metric is None:
+            return
+        objective = objective.with_soft_labels_of(metric)
+    last: MStepSolution | None = None
+    factor, passes = solver.rough_start(objective, tolerance(), metric)
+    while True:  # descent on J, E-step and M-step
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline, least_fall)
+        try:
+            step = next(descent)
+        except OutOfTime:
+            raise OutOfTime(factor) from None
+        found = step.found if last is None else Factor(factor)  # the metric as certified
+        yield replace(step, found=found, solution=last, passes=passes, is_descent=False)
+        for step in islice(descent, most_descents):
+            yield step
+        found = cast(Factor, step.found)
+        objective = objective.with_soft_labels_of(found)
+        last = solver.solve(objective, tolerance(), start_factor=found.L)
+        if last.found is None or last.certificate is None:
+            yield Step(objective, None, last)
+            return
+        factor, passes = last.certificate.factor, 0
+
+
+def certified_as_it_is(
+    objective: MStepObjective, found: FloatArray | Factor, tol: float
+) -> MStepSolution:
+    """Certify a metric for an M-step as it stands; nothing is solved."""
+    clock, certificate = time.perf_counter(), None
+    try:
+        with one_blas_thread(min(objective.pairs.points.shape)):
+            certificate = certify_factor(objective, as_factor(found).L, tol)
+    except OutOfTime:
+        pass
+    is_certified = certificate is not None and certificate.relative_gap <= tol
+    seconds = time.perf_counter() - clock
+    return MStepSolution(
+        found=found,
+        value=np.inf if certificate is None else certificate.primal_value,
+        certificate=certificate,
+        status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
+        solver="newton",
+        solver_status="stopped within the descent on J",
+        iterations=0,
+        seconds=seconds,
+        certificate_seconds=seconds,
+    )
+
+
+def descent_steps(
+    objective: MStepObjective,
+    factor: FloatArray,
+    tol: float,
+    deadline: float = np.inf,
+    least_fall: float = 0.0,
+) -> Iterator[Step]:
+    """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
+
+    The first step is the start itself. After `deadline`, on the clock of `time.perf_counter`, no
+    further one is made.
+    """
+    basis = objective.basis
+    program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
+    search = FactorSearch(program, tol, deadline=deadline, least_fall=least_fall)
+    points, passes = search.points(basis.inverse @ factor), 0
+    while True:
+        with one_blas_thread(min(objective.pairs.points.shape)):
+            point = next(points, None)
+            if point is None:
+                return
+            paper_value = point.value + point.excess
+            if np.isnan(point.excess):  # the pass that gave J did not give (7) too
+                seven = paper_program(objective, whitened=True)
+                paper_value = with_smooth_penalties(objective, seven).at(point.L).value
+            step = Step(
+                objective,
+                Factor(basis.matrix @ point.L),
+                value=point.value,
+                paper_value=paper_value,
+                passes=search.passes - passes,
+                is_descent=True,
+            )
+        yield step
+        passes = search.passes
+
 
 logger = logging.getLogger(__name__)
 
@@ -252,7 +388,7 @@ def run_alternation(
         m_step_tol=check_number(m_step_tol, "m_step_tol", 0.0, strict=True),
         max_iter=check_count(max_iter, "max_iter"),
         callback=callback,
-        may_be_loose=solver.never_ascends and max_iter > 1,
+        may_be_loose=solver.solver in OWN_SOLVERS and max_iter > 1,  # these never ascend
     )
     if time_limit is not None:
         run.deadline = run.clock + check_number(time_limit, "time_limit", 0.0, strict=True)
@@ -406,7 +542,11 @@ def _iteration(
     number: int, step: Step, value: float, paper_objective: float, seconds: float
 ) -> Iteration:
     """The line of the history about a step."""
-    solution, (rank, trace) = step.solution, step.rank_and_trace()
+    solution, found = step.solution, step.found
+    if isinstance(found, Factor):
+        rank, trace = found.L.shape[1], float(np.vdot(found.L, found.L))
+    else:
+        rank, trace = numerical_rank(np.asarray(found)), float(np.trace(np.asarray(found)))
     return Iteration(
         number=number,
         descent_value=value,

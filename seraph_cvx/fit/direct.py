@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from ..engine.distances import Factor, as_factor
 from ..engine.passes import OutOfTime
-from ..model.m_step_objective import MStepObjective
+from ..model.m_step_objective import MStepObjective, paper_program, with_smooth_penalties
 from ..model.pair_program import FactorPoint
-from ..model.programs import paper_program, with_smooth_penalties
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number, counted
 from ..numerics.psd_cone import check_metric

@@ -14,7 +14,14 @@ from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
 from ..solvers.newton import Watch, rough_m_step
-from ..solvers.solution import MStepSolution, Status, require_attained
+from ..solvers.solution import (
+    MStepSolution,
+    Status,
+    fista,
+    newton_method,
+    projected_gradient,
+    require_attained,
+)
 
 if TYPE_CHECKING:
     from .conic import ConicMStep
@@ -48,9 +55,11 @@ class MStepSolver:
     _compiled: ConicMStep | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require_solver(self.solver)
         if isinstance(self.solver, str):
-            self.solver = solver_in_full(self.solver)
+            own = self.solver.lower() in OWN_SOLVERS
+            self.solver = self.solver.lower() if own else self.solver.upper()
+        else:
+            _require_solver_object(self.solver)
         if self.formulation not in FORMULATIONS:
             raise ValueError(
                 f'formulation={self.formulation!r} is not known: use "primal" or "dual".'
@@ -66,11 +75,6 @@ class MStepSolver:
             from .conic import require_conic
 
             require_conic(self.solver)
-
-    @property
-    def never_ascends(self) -> bool:
-        """Whether the answer is never worse than the start, however loose the tolerance."""
-        return self.solver in OWN_SOLVERS
 
     def require_conic_for(self, setting: str) -> None:
         """Require a conic solver, which alone knows what to do with this setting."""
@@ -91,7 +95,6 @@ class MStepSolver:
 
         `start_factor` is a factor of the metric to start from, instead of `start`.
         """
-        _require_objective(objective)
         tol = check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
@@ -126,8 +129,6 @@ class MStepSolver:
         start: FloatArray | None,
         start_factor: FloatArray | None,
     ) -> MStepSolution:
-        from ..solvers.methods import fista, newton_method, projected_gradient
-
         limit = 20_000 if self.max_iter is None else self.max_iter
         given = objective, tol, limit, start, self._seconds
         if self.solver == "newton":
@@ -142,7 +143,6 @@ class MStepSolver:
         return projected_gradient(*given, watch=self.watch)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
-        from ..solvers.methods import newton_method
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
 
         if self._compiled is None or not self._compiled.is_compiled_for(objective):
@@ -177,11 +177,6 @@ class MStepSolver:
         )
 
 
-def solver_in_full(name: str) -> str:
-    """The name of a solver as this package and CVXPY spell it, from any case."""
-    return name.lower() if name.lower() in OWN_SOLVERS else name.upper()
-
-
 def _require_objective(given: Any) -> None:
     """Require an M-step: a CVXPY problem, for one, is certified elsewhere."""
     if isinstance(given, MStepObjective):
@@ -195,10 +190,10 @@ def _require_objective(given: Any) -> None:
     raise TypeError(f"solve_m_step takes an MStepObjective, not {type(given).__name__}: {cure}.")
 
 
-def _require_solver(solver: Any) -> None:
-    """Require the name of a solver, or a solver object of CVXPY."""
+def _require_solver_object(solver: Any) -> None:
+    """Require a solver object of CVXPY, where no name of a solver is given."""
     methods = (getattr(solver, name, None) for name in ("name", "solve_via_data"))
-    if isinstance(solver, str) or (not isinstance(solver, type) and all(map(callable, methods))):
+    if not isinstance(solver, type) and all(map(callable, methods)):
         return
     raise TypeError(
         f"solver={solver!r} is neither the name of a solver nor a solver object of CVXPY: use "
@@ -221,9 +216,7 @@ def solve_m_step(
     allow_unattained: bool = False,
     warm_start: bool = False,
 ) -> MStepSolution:
-    """Solve an M-step by any solver, and certify how good the answer is.
-
-    The problem is argmin f(A) over A PSD, eq. (11).
+    """Solve an M-step, argmin f(A) over A PSD (11), by any solver, and certify the answer.
 
     Parameters
     ----------
@@ -272,6 +265,7 @@ def solve_m_step(
     >>> solution.status.value, solution.relative_gap <= 1e-8
     ('certified', True)
     """
+    _require_objective(objective)
     chosen = MStepSolver(
         solver,
         formulation=formulation,

@@ -15,8 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.distances import DistanceBounds, Factor
-from ..engine.layout import PairBatch, PairTerms
+from ..engine.distances import DistanceBounds, Factor, PairBatch, PairTerms
 from ..engine.pair_sums import PairSums
 from ..engine.passes import Swept
 from ..numerics.arrays import Array, namespace
@@ -60,10 +59,6 @@ class Thresholds:
     def lower_score(self, d: Array) -> Array:
         """A lower bound on s, given one on the squared distance, which is not negative."""
         return namespace(d).clip(d - self.above, -self.above, LARGEST_SCORE)
-
-    def upper_score(self, d: Array) -> Array:
-        """An upper bound on s, given one on the squared distance."""
-        return d - self.below
 
     def for_kernel(self, sharpness: float) -> tuple[float, float, float, float, float, float]:
         """The numbers of `BoundedPairs`."""
@@ -114,7 +109,7 @@ class LabelEnclosure:
             return self._given(batch)
         xp = namespace(upper)
         upper = xp.clip(batch.pairs_of(upper), 0.0, None)
-        x = self.thresholds.upper_score(upper) * self.source.sharpness
+        x = (upper - self.thresholds.below) * self.source.sharpness
         return xp.where(x > LARGEST_SCORE, 0.0, _posterior(x, 1.0 - LABEL_ERROR))
 
     def on_pairs(self, n: int, first: int, kind: str) -> BoundedPairs | None:
@@ -204,13 +199,13 @@ def bound_labels(
         matrix, spread = matrix + mu * soft.matrix, spread + mu * np.asarray(soft.spread)
         of_sum = gamma(chain + FEW_ROUNDINGS)
         of_entropy = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
-        sum_least, sum_most, entropy = (mu * float(total) for total in soft.totals)
+        sum_least, sum_most, entropy = (mu * soft.totals).tolist()
         least, most = at_least(sum_least * (1.0 - of_sum)), at_most(sum_most * (1.0 + of_sum))
         eta = enclosure.source.threshold
         value = max(at_least(entropy * (1.0 - of_entropy), eta * least, -eta * most), 0.0)
     total = at_most(*kappa, most)
     numbers = (matrix, spread, np.array([total, least, most, value]))
-    if not all(np.all(np.isfinite(x)) for x in numbers):
+    if not np.isfinite(np.concatenate(numbers, axis=None)).all():
         return None
     error = MatrixError(spread, sums.n_base, chain, largest_weight)
     return LabelBounds(total, least, most, value, symmetrize(matrix), error)

@@ -29,7 +29,7 @@ from ..numerics.psd_cone import check_metric, complete_basis, inverse_factor, sy
 from ..pairs.pair_set import PairSet
 from ..proof.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
 from ..proof.verified_psd import dominating_root
-from .posterior import SoftLabels, SoftLabelSums, sum_soft_labels
+from .posterior import SoftLabels, SoftLabelSums, SoftLabelTerms
 
 MOST_NODES = 1_500
 """The matrix of the weights itself is factored up to this many points."""
@@ -53,33 +53,6 @@ class DualCoordinates(Coordinates):
         return float(np.sum(self.regularizer_spread / diagonal))
 
 
-def dual_coordinates(
-    moments: PairMoments, basis: WhitenedBasis, penalty: Regularizer, spans_all: bool = False
-) -> DualCoordinates | None:
-    """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear.
-
-    With `spans_all` they are those of the basis, which is then square. All are scaled by a power of
-    two, so that weighted pairs are of the size of the largest weight: nothing underflows before it
-    is multiplied by that.
-    """
-    n, m = moments.sums.points.shape
-    scale = 2.0 ** (math.frexp(moments.largest_weight)[1] // 2)
-    if spans_all:
-        return replace(_coordinates(basis.matrix * scale, None, penalty), scale=scale)
-    varies = _varying_features(moments)
-    if penalty.is_zero():
-        if basis.matrix.shape[1] == np.count_nonzero(varies):
-            return _coordinates(basis.matrix * scale, None, penalty)
-        return _nodes(moments) if n <= MOST_NODES else None
-    if m > len(_involved_points(moments)) and penalty.manifold_term is None:
-        return _surrogate(moments, penalty, scale)
-    R = penalty.matrix(m)
-    kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
-    T = np.zeros((m, np.count_nonzero(kept)))
-    T[kept] = complete_basis(basis.matrix[kept], R[np.ix_(kept, kept)]) * scale
-    return _coordinates(T, None, penalty)
-
-
 def _coordinates(T: FloatArray, base: FloatArray | None, penalty: Regularizer) -> DualCoordinates:
     matrix, spread = penalty.along(T)
     return DualCoordinates(T, base, regularizer=matrix, regularizer_spread=spread)
@@ -101,7 +74,7 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
     if moments.unlabeled_weight > 0.0 and not sums.is_sampled:
-        return np.asarray(sums.ranges > 0.0)
+        return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
     points = sums.given
     if moments.unlabeled_weight == 0.0 and sums.class_layout is not None:
         return np.asarray(np.ptp(points[sums.labels.members], axis=0) > 0.0)
@@ -184,8 +157,29 @@ class Geometry:
 
     @cached_property
     def dual_coordinates(self) -> DualCoordinates | None:
-        """The coordinates in which a dual point is proven feasible."""
-        return dual_coordinates(self.moments, self.basis, self.linear_penalty, self.spans_all)
+        """The coordinates in which dual points are proven; None if R = 0 and nothing spans them.
+
+        With `spans_all` they are those of the basis, which is then square. All are scaled by a
+        power of two, so that weighted pairs are of the size of the largest weight: nothing
+        underflows before it is multiplied by that.
+        """
+        moments, basis, penalty = self.moments, self.basis, self.linear_penalty
+        n, m = moments.sums.points.shape
+        scale = 2.0 ** (math.frexp(moments.largest_weight)[1] // 2)
+        if self.spans_all:
+            return replace(_coordinates(basis.matrix * scale, None, penalty), scale=scale)
+        varies = _varying_features(moments)
+        if penalty.is_zero():
+            if basis.matrix.shape[1] == np.count_nonzero(varies):
+                return _coordinates(basis.matrix * scale, None, penalty)
+            return _nodes(moments) if n <= MOST_NODES else None
+        if m > len(_involved_points(moments)) and penalty.manifold_term is None:
+            return _surrogate(moments, penalty, scale)
+        R = penalty.matrix(m)
+        kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
+        T = np.zeros((m, np.count_nonzero(kept)))
+        T[kept] = complete_basis(basis.matrix[kept], R[np.ix_(kept, kept)]) * scale
+        return _coordinates(T, None, penalty)
 
     @cached_property
     def dual_sums(self) -> PairSums:
@@ -250,7 +244,12 @@ class MStepFamily:
         if key not in self._geometries:
             penalty = Regularizer(trace_weight, self.manifold_term)
             sums = self.sums.on_host if on_host else self.sums
-            moments = self._moments_for(penalty, sums)
+            moments = PairMoments(sums, self.mu, penalty)
+            for known in self._geometries.values():
+                is_like = known.sums.remote is sums.remote
+                if is_like and known.moments.is_valid_for(penalty):
+                    moments = known.moments  # with a whitening that suits R
+                    break
             for other in list(self._geometries)[:-3]:  # four values of lambda are kept
                 del self._geometries[other]
             self._geometries[key] = Geometry(sums, moments, penalty, spans_all)
@@ -261,14 +260,11 @@ class MStepFamily:
         for known, its_moments, sums in self._label_sums:
             if its_moments is moments and known.is_same(source):
                 return sums
-        sums = sum_soft_labels(source, moments.whitened_sums)
+        pairs = moments.whitened_sums
+        if source.metric is None and source.table is None:  # the paper's start, q(+1) = 0
+            sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0, 0.0)
+        else:
+            totals, matrix, _ = pairs.over_unlabeled(source.metrics, SoftLabelTerms(source))
+            sums = SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
         self._label_sums[:] = [(source, moments, sums)]
         return sums
-
-    def _moments_for(self, R: Regularizer, sums: PairSums) -> PairMoments:
-        """The second moments of the pairs, with a whitening that suits R."""
-        for geometry in self._geometries.values():
-            is_like = geometry.sums.remote is sums.remote
-            if is_like and geometry.moments.is_valid_for(R):
-                return geometry.moments
-        return PairMoments(sums, self.mu, R)

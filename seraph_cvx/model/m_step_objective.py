@@ -1,4 +1,4 @@
-"""The objective of the M-step (11).
+"""The objective of the M-step (11); the paper's (7) and J are the same with other losses.
 
 With s_k(A) = v_k' A v_k - eta, c_k the weight of pair k and b_k the weight of its label -1, the
 M-step is the convex program
@@ -36,9 +36,16 @@ from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import Geometry, MStepFamily
-from .pair_losses import LOGISTIC
-from .pair_program import PairProgram
-from .posterior import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
+from .pair_program import PairProgram, PenalizedProgram
+from .posterior import (
+    LOGISTIC,
+    EntropyLoss,
+    SharpenedLoss,
+    SoftLabels,
+    SoftLabelSums,
+    check_soft_labels,
+    tabulate,
+)
 
 if TYPE_CHECKING:
     from ..penalties.penalty import Penalty
@@ -141,6 +148,14 @@ class MStepObjective:
     mu: float = field(init=False, default=0.0)
     has_soft_labels: bool = field(init=False, default=False)  # whether some q(+1) may be > 0
     limit: Limit = field(init=False)  # of all sums over the pairs; shared with the family
+    pair_total: float = field(init=False)  # the total weight of all pairs: sum_k c_k
+    # whether all that minimizes f lies in the span of the points, of less than m dimensions
+    is_wide: bool = field(init=False)
+    # the coordinates in which f is minimized and certified; shared with the family, as is the rest
+    geometry: Geometry = field(init=False)
+    sums: PairSums = field(init=False)  # the pairs: in this process where q is given one by one
+    moments: PairMoments = field(init=False)  # the sums that do not depend on the soft labels
+    linear_penalty: Regularizer = field(init=False)  # R = lambda*I + manifold term, kept apart
 
     def __post_init__(self) -> None:
         pairs, term = self.pairs, self.manifold_term
@@ -189,13 +204,24 @@ class MStepObjective:
             normalized["previous_metric"] = Factor(read_only(previous.L.copy()))
         elif previous is not None:
             normalized["previous_metric"] = check_metric(previous, m, "previous_metric", repair=0.0)
-        for name, value in normalized.items():
-            object.__setattr__(self, name, value)
+        on_host, spans_all = self.soft_labels is not None, bool(others)
+        geometry = family.geometry(trace_weight, on_host=on_host, spans_all=spans_all)
+        is_plain = trace_weight > 0.0 and family.manifold_term is None and not others
+        vars(self).update(
+            normalized,
+            is_wide=is_plain and pairs.n_features > pairs.n_points,
+            pair_total=pairs.labeled_total + family.mu * pairs.n_unlabeled,
+            geometry=geometry,
+            sums=geometry.sums,
+            moments=geometry.moments,
+            linear_penalty=geometry.linear_penalty,
+        )
         self._check_sizes()
 
     def _check_sizes(self) -> None:
         """Refuse weights that overflow in the unit of the points."""
-        least = self.pairs.least_spread
+        ranges = self.pairs.feature_ranges
+        least = float(np.min(ranges, where=ranges > 0.0, initial=np.inf))
         if self.trace_weight > MOST * least**2:
             raise ValueError(
                 f"trace_weight={self.trace_weight:g} is too large for a feature that varies by "
@@ -265,34 +291,6 @@ class MStepObjective:
             )
         return other
 
-    @cached_property
-    def geometry(self) -> Geometry:
-        """The coordinates in which f is minimized and certified; shared with the family."""
-        return self.family.geometry(
-            self.trace_weight,
-            on_host=self.soft_labels is not None,
-            spans_all=bool(self.penalties),
-        )
-
-    @property
-    def sums(self) -> PairSums:
-        """The pairs, to be summed over: in this process where q is given pair by pair."""
-        return self.geometry.sums
-
-    @property
-    def moments(self) -> PairMoments:
-        """The sums over pairs that do not depend on the soft labels."""
-        return self.geometry.moments
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether all that minimizes f lies in the span of the points, of less than m dimensions.
-
-        So it is for R = lambda*I, lambda > 0, without penalties, and more features than points.
-        """
-        is_wide = self.pairs.n_features > self.pairs.n_points and not self.penalties
-        return is_wide and self.trace_weight > 0.0 and self.manifold_term is None
-
     @property
     def directions(self) -> FloatArray:
         """Orthonormal directions (m, k) of the span of the points if this is wide, else I."""
@@ -317,11 +315,6 @@ class MStepObjective:
         return pair_program(self, LOGISTIC, whitened=True)
 
     @property
-    def pair_total(self) -> float:
-        """The total weight of all pairs: sum_k c_k."""
-        return self.pairs.labeled_total + self.mu * self.pairs.n_unlabeled
-
-    @property
     def pair_moment(self) -> FloatArray:
         """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
         return self.moments.everything
@@ -330,11 +323,6 @@ class MStepObjective:
     def whitening(self) -> FloatArray:
         """The whitening T, T' C T = I; see :func:`seraph_cvx.numerics.psd_cone.whiten`."""
         return self.moments.whitening
-
-    @property
-    def linear_penalty(self) -> Regularizer:
-        """The regularizer R = lambda*I + manifold term, the two parts kept apart."""
-        return self.geometry.linear_penalty
 
     @cached_property
     def soft_labeling(self) -> SoftLabels:
@@ -559,6 +547,64 @@ def pair_program(m_step: MStepObjective, loss: PairLoss, whitened: bool = False)
     M = symmetrize(similar + m_step.mu * soft + R)
     total = m_step.recession_total if has_labels else m_step.pairs.similar_total
     return PairProgram(sums, m_step.mu, m_step.threshold, M, m_step.threshold * total, loss)
+
+
+def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
+    """State the paper's objective (7) as a minimization, with the pairs and weights of `m_step`.
+
+    -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>.
+    """
+    return pair_program(m_step, EntropyLoss(), whitened)
+
+
+def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
+    """State J, minimized over the soft labels, with the pairs and weights of `m_step`.
+
+    J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
+    alternation descends (derived here, not in the paper); the least q is the E-step (10) at A.
+    """
+    return pair_program(m_step, SharpenedLoss(m_step.soft_labeling.sharpness), whitened)
+
+
+@dataclass(frozen=True, eq=False)
+class SemiSupervisedObjective:
+    """The paper's objective (7) as a minimization, which is not convex.
+
+    -L(A) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>, plus the penalties. Takes the parameters
+    of :class:`MStepObjective` as one such object, and shares its sums.
+    """
+
+    m_step: MStepObjective
+
+    @cached_property
+    def program(self) -> PairProgram:
+        """The objective as a function of metrics and of their factors, without penalties."""
+        return paper_program(self.m_step)
+
+    def value(self, A: ArrayLike) -> float:
+        """The value at a metric."""
+        return self.m_step.penalized_value(self.program, A)
+
+    def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
+        """Value and gradient at a metric, in one sweep."""
+        return self.m_step.penalized_gradient(self.program, A)
+
+
+def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
+    """The values of J(q(A), A), with the soft labels q(A) of the E-step (10), and of (7).
+
+    Both with the penalties of `objective`.
+    """
+    J, seven = descent_program(objective), paper_program(objective)
+    return objective.penalized_value(J, A), objective.penalized_value(seven, A)
+
+
+def with_smooth_penalties(
+    objective: MStepObjective, program: PairProgram
+) -> PairProgram | PenalizedProgram:
+    """Add the smooth penalties of an M-step to a program in its whitened coordinates."""
+    terms = [block.at for block in objective.penalties if block.is_smooth]
+    return PenalizedProgram(program, objective.basis.matrix, terms) if terms else program
 
 
 def _largest_eigenvalue(P: FloatArray, sizes: FloatArray) -> float:

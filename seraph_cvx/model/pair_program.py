@@ -4,7 +4,7 @@
     s_k = v_k'Av_k - eta.
 
 The M-step (11), the alternation's J and the paper's objective (7) differ in the scalar function
-phi_2 (`pair_losses.py`) and in M. Each is available in any coordinates of the data, as a function
+phi_2 (`posterior.py`) and in M. Each is available in any coordinates of the data, as a function
 of the metric A, and as a function of a factor L of it.
 """
 
@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..engine.distances import Factor
-from ..engine.layout import Layout, sample_counts
+from ..engine.distances import Factor, Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import (
     AllPairs,
@@ -33,7 +32,10 @@ from ..engine.passes import (
 from ..numerics.arrays import cuda_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
-from .pair_losses import LOGISTIC
+from .posterior import LOGISTIC
+
+if TYPE_CHECKING:
+    from ..penalties.penalty import TermPoint
 
 FINE_POINTS = 6_000
 """Points up to which second derivatives are of all pairs, and these are kept: 140 MB."""
@@ -56,6 +58,22 @@ class PairProgram:
     recession: FloatArray  # M
     constant: float
     loss: PairLoss = LOGISTIC  # phi_2, of the unlabeled pairs
+    # <C, A> = (1 + eta) sum_k c_k of a metric A whose mean squared distance is 1 + eta
+    typical_size: float = field(init=False)
+    # whether the pairs that count are given one by one: a sample would lose most of them
+    _is_listed: bool = field(init=False)
+    # whether a pass in this process keeps what second derivatives need
+    _keeps_pairs: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        labels, c, mu = self.sums.labels, self.sums.labels.confidence, self.unlabeled_weight
+        labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
+        is_listed = mu == 0.0 and not labels.is_complete
+        vars(self).update(
+            typical_size=(1.0 + self.threshold) * (labeled + mu * self.sums.n_unlabeled),
+            _is_listed=is_listed,
+            _keeps_pairs=is_listed or self.sums.n_points <= FINE_POINTS,
+        )
 
     def value(self, A: FloatArray) -> float:
         """The value Phi(A)."""
@@ -117,16 +135,6 @@ class PairProgram:
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
         return not self.sums.is_remote and self.sums.n_points <= FINE_POINTS
-
-    @property
-    def typical_size(self) -> float:
-        """The size <C, A> of a metric A whose mean squared distance is 1 + eta.
-
-        It is (1 + eta) sum_k c_k.
-        """
-        labels, c = self.sums.labels, self.sums.labels.confidence
-        labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
-        return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
     def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
@@ -236,16 +244,6 @@ class PairProgram:
         n, m = self.sums.points.shape
         few = max(min(ROUGH_POINTS, n // 3), 8 * m)
         return int(few if n >= max(SMALL, 2 * few) and not self._is_listed else n)
-
-    @property
-    def _keeps_pairs(self) -> bool:
-        """Whether a pass in this process keeps what second derivatives need."""
-        return self._is_listed or self.sums.n_points <= FINE_POINTS
-
-    @property
-    def _is_listed(self) -> bool:
-        """Whether the pairs that count are given one by one: a sample would lose most of them."""
-        return self.unlabeled_weight == 0.0 and not self.sums.labels.is_complete
 
     @cached_property
     def _all_pairs(self) -> AllPairs | ListedPairs:
@@ -432,3 +430,68 @@ class WeightsPoint(NamedTuple):
     value: float
     gradient: FloatArray
     hessian_product: Callable[[FloatArray], FloatArray]
+
+
+Term: TypeAlias = "Callable[[FloatArray], TermPoint]"
+"""A smooth function of the metric in the data's coordinates, with its derivatives."""
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedProgram:
+    """A program with penalties, Phi(B) + sum_j P_j(T B T'), as a function of a factor of B."""
+
+    pairs: PairProgram  # Phi in the coordinates T
+    basis: FloatArray  # T
+    terms: Sequence[Term]  # P_j, each with its derivatives
+
+    @property
+    def recession(self) -> FloatArray:
+        """The recession matrix M of Phi."""
+        return self.pairs.recession
+
+    @property
+    def typical_size(self) -> float:
+        """The size of a metric of mean squared distance 1 + eta."""
+        return self.pairs.typical_size
+
+    def at(self, L: FloatArray) -> FactorPoint:
+        """The function and its slope at a factor L."""
+        point, T = self.pairs.at(L), self.basis
+        mapped = T @ L
+        terms = [term(symmetrize(mapped @ mapped.T)) for term in self.terms]
+        gradient = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
+        return replace(
+            point,
+            value=point.value + sum(term.value for term in terms),
+            factor_gradient=point.factor_gradient + 2.0 * gradient @ L,
+            make_gradient=lambda: symmetrize(point.gradient + gradient),
+            make_hessian=cache(
+                lambda rough: _PenalizedHessian(
+                    point.make_hessian(rough), T, mapped, gradient, terms
+                )
+            ),
+        )
+
+
+class _PenalizedHessian(NamedTuple):
+    """Second derivatives of Phi and of penalties, whose gradient is `gradient`; `mapped` is TL."""
+
+    pairs: FactorHessian
+    basis: FloatArray
+    mapped: FloatArray
+    gradient: FloatArray
+    terms: Sequence[TermPoint]
+
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative along D of half the gradient with respect to the factor."""
+        moved = self.mapped @ (self.basis @ D).T
+        bend = np.sum([term.bend(moved + moved.T) for term in self.terms], axis=0)
+        more = self.gradient @ D + self.basis.T @ (bend @ self.mapped)
+        return np.asarray(self.pairs.hessian_product(D) + more)
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the function as the metric grows along SS'."""
+        transformed = self.basis @ S
+        grown = transformed @ transformed.T
+        more = sum(float(np.vdot(term.bend(grown), grown)) for term in self.terms)
+        return self.pairs.curvature(S) + more

@@ -32,21 +32,19 @@ MEDIAN_ROWS = 1_024
 
 def short_totals(terms: Iterable[Array]) -> list[Any]:
     """The sum of each array; all have one shape, and none is kept longer than needed."""
-    parts = [_partial_totals(values) for values in terms]
+    parts = []
+    for values in terms:
+        if isinstance(values, np.ndarray):
+            parts.append(_add_runs(values.reshape(1, -1)))
+        else:
+            xp = namespace(values)
+            parts.append(xp.sum(xp.sum(values, axis=-1)))
     if not isinstance(parts[0], np.ndarray):
         return parts
     table = np.concatenate(parts)
     while table.shape[1] > RUN:
         table = _add_runs(table)
     return list(np.add.reduce(table, axis=1))
-
-
-def _partial_totals(values: Array) -> Array:
-    """A row of fewer numbers with the same sum; of another library's array that sum."""
-    if isinstance(values, np.ndarray):
-        return _add_runs(values.reshape(1, -1))
-    xp = namespace(values)
-    return xp.sum(xp.sum(values, axis=-1))
 
 
 def _add_runs(table: FloatArray) -> FloatArray:
@@ -73,7 +71,7 @@ def totals_chain(count: int) -> int:
 def short_product(left: FloatArray, right: FloatArray) -> FloatArray:
     """The product of two matrices, the left one perhaps a stack of them, in runs of terms."""
     n = len(right)
-    run = _run_length(n)
+    run = max(RUN, math.isqrt(n))
     total = left[..., :run] @ right[:run]
     for start in range(run, n, run):
         total += left[..., start : start + run] @ right[start : start + run]
@@ -82,12 +80,8 @@ def short_product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def product_chain(count: int) -> int:
     """The number of additions, at most, that a term goes through in `short_product`."""
-    run = _run_length(count)
+    run = max(RUN, math.isqrt(count))
     return min(run, count) + -(-count // run)
-
-
-def _run_length(count: int) -> int:
-    return max(RUN, math.isqrt(count))
 
 
 def column_medians(X: FloatArray) -> FloatArray:
@@ -155,7 +149,8 @@ def _scaled_product(X: Array, rest: Array, T: FloatArray) -> tuple[Array, Array]
     m, size = len(T), namespace(X).abs
     bits = (53 - m.bit_length()) // 2  # m * 2^(2 bits) <= 2^53
     lead_X, rest_X = _cut(X, 1, bits)
-    lead_T, rest_T, T = (to_device_of(X, part) for part in (*_cut(T, 0, bits), T))
+    lead_T, rest_T = _cut(to_device_of(X, T), 0, bits)
+    T = to_device_of(X, T)
     product = lead_X @ lead_T + (lead_X @ rest_T + (rest_X @ T + rest @ T))
     sizes = size(lead_X) @ size(rest_T) + (size(rest_X) + size(rest)) @ size(T)
     return product, SECOND_ORDER * (sizes + size(product) / (m + 4))
@@ -168,6 +163,6 @@ def _cut(matrix: Array, axis: int, bits: int) -> tuple[Array, Array]:
         return matrix, matrix
     largest = to_host(xp.max(xp.abs(matrix), axis=axis, keepdims=True))
     powers = np.maximum(np.frexp(largest)[1] - bits, LEAST_POWER)
-    up, down = (to_device_of(matrix, np.ldexp(1.0, power)) for power in (powers, -powers))
-    lead = xp.round(matrix * down) * up
+    up = to_device_of(matrix, np.ldexp(1.0, powers))
+    lead = xp.round(matrix * to_device_of(matrix, np.ldexp(1.0, -powers))) * up
     return lead, matrix - lead

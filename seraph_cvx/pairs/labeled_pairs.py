@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeAlias
@@ -21,9 +20,6 @@ from ..numerics.checks import (
     refuse_masked,
     refuse_overflow,
 )
-
-InBlock: TypeAlias = Callable[[int, int], tuple[IntArray, IntArray]]
-"""Where the labeled pairs are in a block of all pairs, given the numbers of its two sides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +90,6 @@ class LabeledPairs:
         c = None if self.confidence is None else self.confidence[np.concatenate(kept)]
         return LabeledPairs(near[kept[0]], far[kept[1]], c)
 
-    def in_blocks(self, size: int, n_sides: int) -> InBlock:
-        """Where the pairs are in blocks of this many points per side."""
-        owners = (self.listed // size) @ [n_sides, 1]
-        order = np.argsort(owners, kind="stable")
-        owners = owners[order]
-
-        def inside(a: int, b: int) -> tuple[IntArray, IntArray]:
-            owner = a * n_sides + b
-            start, stop = np.searchsorted(owners, [owner, owner + 1])
-            i, j = self.listed[order[start:stop]].T
-            return i - a * size, j - b * size
-
-        return inside
-
 
 @dataclass(frozen=True, eq=False)
 class ClassLabels:
@@ -141,12 +123,14 @@ class ClassLabels:
     @cached_property
     def similar(self) -> IntArray:
         """Pairs of one class, in lexicographic order."""
-        return read_only(self.members[self._pairs(same=True)])
+        same = np.triu(self.classes[:, None] == self.classes, 1)
+        return read_only(self.members[np.argwhere(same)])
 
     @cached_property
     def dissimilar(self) -> IntArray:
         """Pairs of two classes, in lexicographic order."""
-        return read_only(self.members[self._pairs(same=False)])
+        different = np.triu(self.classes[:, None] != self.classes, 1)
+        return read_only(self.members[np.argwhere(different)])
 
     @property
     def listed(self) -> IntArray:
@@ -170,23 +154,6 @@ class ClassLabels:
         new = number[self.members]
         order = np.argsort(new)[np.count_nonzero(new < 0) :]
         return ClassLabels(new[order], self.classes[order])
-
-    def in_blocks(self, size: int, n_sides: int) -> InBlock:
-        """Where the pairs are in blocks of this many points per side: rows times columns."""
-        bounds = np.searchsorted(self.members, size * np.arange(n_sides + 1))
-
-        def inside(a: int, b: int) -> tuple[IntArray, IntArray]:
-            i, j = (self.members[bounds[k] : bounds[k + 1]] - k * size for k in (a, b))
-            if not (len(i) and len(j)):
-                return i[:0], j[:0]
-            return i[:, None], j[None, :]
-
-        return inside
-
-    def _pairs(self, same: bool) -> IntArray:
-        """The pairs of one class, or of two, by the numbers of the points among `members`."""
-        is_same = self.classes[:, None] == self.classes
-        return np.argwhere(np.triu(is_same if same else ~is_same, 1))
 
 
 Labels: TypeAlias = LabeledPairs | ClassLabels

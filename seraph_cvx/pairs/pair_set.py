@@ -146,12 +146,6 @@ class PairSet:
         return read_only(np.ptp(self.points, axis=0))
 
     @property
-    def least_spread(self) -> float:
-        """The range of the feature that varies least, but does; infinity if none varies."""
-        ranges = self.feature_ranges
-        return float(np.min(ranges, where=ranges > 0.0, initial=np.inf))
-
-    @property
     def labeled_weights(self) -> FloatArray:
         """The confidence c_k of each row of `labeled`."""
         return np.ones(self.n_labeled) if self.confidence is None else self.confidence

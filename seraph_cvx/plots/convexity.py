@@ -9,8 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from ..model.m_step_objective import MStepObjective
-from ..model.programs import SemiSupervisedObjective
+from ..model.m_step_objective import MStepObjective, SemiSupervisedObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric
 from .display import Display, Layout

@@ -26,8 +26,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
-from ..solvers.methods import newton_method
-from ..solvers.solution import grade_matrix
+from ..solvers.solution import grade_matrix, newton_method
 from .attempt import Entrant, NotForThisProblem
 from .race_table import EMPTY_ROW
 from .suite import InstanceSpec, checksum_of, objective_of

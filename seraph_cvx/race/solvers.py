@@ -17,8 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
-from ..solvers.methods import fista, newton_method, projected_gradient
-from ..solvers.solution import MStepSolution, Status
+from ..solvers.solution import MStepSolution, Status, fista, newton_method, projected_gradient
 from .attempt import Attempt, Entrant, NotForThisProblem, own_entrant
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS

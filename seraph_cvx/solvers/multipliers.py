@@ -28,8 +28,7 @@ from ..certificate.penalized import certify_penalized, guess_multipliers
 from ..engine.moments import WhitenedBasis
 from ..engine.passes import OutOfTime
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import PairProgram, WeightsPoint
-from ..model.programs import PenalizedProgram, Term
+from ..model.pair_program import PairProgram, PenalizedProgram, Term, WeightsPoint
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
@@ -283,10 +282,7 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """Whether all steps are made, or the time is up."""
-        return self.steps >= self.max_steps or self._is_late()
-
-    def _is_late(self) -> bool:
-        return time.perf_counter() >= self.deadline
+        return self.steps >= self.max_steps or time.perf_counter() >= self.deadline
 
 
 @dataclass
@@ -386,7 +382,7 @@ class WeightsSearch(_Search):
             trial_point = self._at(candidate)
             if trial_point.value <= current.value - 1e-4 * predicted + rounding:
                 return None if np.array_equal(candidate, z) else (candidate, trial_point)
-            if self._is_late():
+            if time.perf_counter() >= self.deadline:
                 break
             length *= 0.5
         return None
@@ -407,7 +403,7 @@ class WeightsSearch(_Search):
             length = square / curvature
             step, residual = step + length * direction, residual - length * product
             last, square = square, float(residual @ residual)
-            if square**0.5 <= tolerance or self._is_late():
+            if square**0.5 <= tolerance or time.perf_counter() >= self.deadline:
                 break
             direction = residual + (square / last) * direction
         return step

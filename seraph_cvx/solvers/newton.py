@@ -30,9 +30,8 @@ from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..engine.distances import Factor
 from ..engine.moments import WhitenedBasis
 from ..engine.passes import OutOfTime
-from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import FactorPoint, PairProgram
-from ..model.programs import PenalizedProgram, with_smooth_penalties
+from ..model.m_step_objective import MStepObjective, with_smooth_penalties
+from ..model.pair_program import FactorPoint, PairProgram, PenalizedProgram
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import has_cholesky_factor, symmetrize
 from ..pairs.pair_set import PairSet
@@ -150,10 +149,8 @@ class FactorSearch:
     @property
     def is_over(self) -> bool:
         """Whether all steps are made, the time is up, or `watch` wants an end."""
-        return self.is_stopped or self.steps >= self.max_steps or self._is_late()
-
-    def _is_late(self) -> bool:
-        return time.perf_counter() >= self.deadline
+        is_late = time.perf_counter() >= self.deadline
+        return self.is_stopped or self.steps >= self.max_steps or is_late
 
     def _at(self, L: FloatArray) -> FactorPoint:
         self.passes += 1
@@ -183,7 +180,8 @@ class FactorSearch:
             step = step + length * direction
             hessian_step = hessian_step + length * product
             residual = residual - length * product
-            if at_edge or _norm(residual) <= tolerance or self._is_late():
+            is_late = time.perf_counter() >= self.deadline
+            if at_edge or is_late or _norm(residual) <= tolerance:
                 break
             preconditioned = solve(residual)
             last, square = square, float(np.vdot(residual, preconditioned))
@@ -199,7 +197,8 @@ class FactorSearch:
         shape = current.L.shape
         if current.steepness <= STEEP and isinstance(self.program, PairProgram):
             if self.estimate is None or len(self.estimate) != current.L.size:
-                self.estimate = _shifted_factor(self.program.preconditioner(current))
+                H = self.program.preconditioner(current)
+                self.estimate = None if H is None else _shifted_factor(H)
             if self.estimate is not None:
                 factor = self.estimate, True
                 return lambda R: scipy.linalg.cho_solve(factor, R.ravel()).reshape(shape)
@@ -244,7 +243,7 @@ class FactorSearch:
             trial = self._at(np.hstack([current.L, length * columns]))
             if trial.value < current.value:
                 return trial
-            if self._is_late():
+            if time.perf_counter() >= self.deadline:
                 break
             length /= 4.0
         return None
@@ -291,13 +290,11 @@ def _has_no_descent(L: FloatArray, gradient: FloatArray, negligible: float) -> b
     return has_cholesky_factor(gradient + negligible * np.eye(len(gradient)))
 
 
-def _shifted_factor(H: FloatArray | None) -> FloatArray | None:
+def _shifted_factor(H: FloatArray) -> FloatArray | None:
     """The Cholesky factor of H + t I for a small t that makes it positive definite, if one does.
 
     L and its rotations have the same metric, so that H is singular.
     """
-    if H is None:
-        return None
     mean = float(np.mean(np.diag(H)))
     for shift in (2e-3, 2e-2, 2e-1):
         with suppress(np.linalg.LinAlgError):

@@ -12,10 +12,10 @@ import numpy as np
 
 from .. import paper
 from ..certificate import Certificate
-from ..fit.steps import alternation_steps
+from ..fit.alternation import alternation_steps
 from ..m_step.solve import MStepSolver
+from ..model.m_step_objective import descent_values
 from ..model.posterior import e_step
-from ..model.programs import descent_values
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from .claim import Evidence

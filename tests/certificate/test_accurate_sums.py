@@ -17,6 +17,7 @@ from high_precision import (
 )
 
 from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx.engine.distances import block_distances
 from seraph_cvx.numerics.accurate_sums import (
     _cut,
     accurate_product,
@@ -166,7 +167,7 @@ def test_soft_labels_are_enclosed(sharpness, size):
     enclosure = objective.label_enclosure
     (bounds,) = enclosure.distances(with_upper=True)
     batch = next(objective.geometry.dual_sums.layout.blocks)
-    lower, upper = bounds.on_points(objective.sums.points)(batch)
+    lower, upper = block_distances(objective.sums.points, bounds)(batch)
     least, most = enclosure.least(batch, upper), enclosure.most(batch, lower)
     true = forms(differences(X, pairs.unlabeled), exact(objective.previous_metric))
     labels = [1 / (1 + (arb(sharpness) * (d - 1)).exp()) for d in true]

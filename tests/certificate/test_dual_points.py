@@ -19,9 +19,9 @@ from instances import random_objective
 from scipy.linalg import eigh
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.certificate import Certificate, certify_factor, dual_points, nominal_gap
-from seraph_cvx.certificate.certificate import LowerBound
-from seraph_cvx.certificate.dual_points import (
+from seraph_cvx.certificate import Certificate, certificate, certify_factor, nominal_gap
+from seraph_cvx.certificate.certificate import (
+    LowerBound,
     _proven_step,
     _reduced_m_steps,
     largest_eigenvalue,
@@ -101,7 +101,7 @@ def test_no_eigenvalue_is_trusted(monkeypatch, seed, lie):
     pencil.f = 0.125
     told = (pencil.longest(False) + pencil.longest(True)) / 2.0
     told = 1.0 / told if lie == "no f" else lie / pencil.longest(True)
-    monkeypatch.setattr(dual_points, "largest_eigenvalue", lambda S, M: told)
+    monkeypatch.setattr(certificate, "largest_eigenvalue", lambda S, M: told)
     step = pencil.step
     assert step is None or (0.0 < step <= 1.0 and pencil.is_feasible(step, 1.0 - 2.0**-9))
     assert lie != 2.0 or step is not None
@@ -113,7 +113,7 @@ def test_no_step_is_longer_than_one(monkeypatch, told):
     M = np.array([[1.0, 1.125], [1.125, 1.0]])
     S = -0.0859375 * np.eye(2)
     assert is_proven_positive_definite(M - S / 0.55, np.zeros(2))
-    monkeypatch.setattr(dual_points, "largest_eigenvalue", lambda S, M: told)
+    monkeypatch.setattr(certificate, "largest_eigenvalue", lambda S, M: told)
     assert _proven_step(M, [lambda D: 1e-12], S, [lambda D: 1e-12]) is None
 
 
@@ -305,13 +305,13 @@ def test_a_group_of_too_many_pairs_is_passed_over(monkeypatch):
     """The other one is still tried."""
     objective = in_planes(0.3)
     few, many = _reduced_m_steps(objective)
-    monkeypatch.setattr(dual_points, "MOST_PAIRS", few.pairs.n_labeled)
+    monkeypatch.setattr(certificate, "MOST_PAIRS", few.pairs.n_labeled)
     (kept,) = _reduced_m_steps(objective)
     assert kept.pairs.n_labeled == few.pairs.n_labeled < many.pairs.n_labeled
-    monkeypatch.setattr(dual_points, "MOST_PAIRS", few.pairs.n_labeled - 1)
+    monkeypatch.setattr(certificate, "MOST_PAIRS", few.pairs.n_labeled - 1)
     assert not list(_reduced_m_steps(objective))
     assert list(_reduced_m_steps(replace(objective, unlabeled_weight=0.0)))
-    monkeypatch.setattr(dual_points, "MOST_PAIRS", objective.pairs.n_similar)
+    monkeypatch.setattr(certificate, "MOST_PAIRS", objective.pairs.n_similar)
     assert not list(_reduced_m_steps(replace(objective, unlabeled_weight=0.0)))
 
 

@@ -32,7 +32,7 @@ from seraph_cvx.certificate.pair_bounds import (
     loss_and_posterior,
     refuse_emulated_float64,
 )
-from seraph_cvx.engine.layout import Chunk
+from seraph_cvx.engine.distances import Chunk
 from seraph_cvx.model.label_bounds import LabelBounds, Thresholds
 from seraph_cvx.proof.rounding import (
     ENTROPY_ROUNDINGS,

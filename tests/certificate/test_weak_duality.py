@@ -26,7 +26,7 @@ from judge import exact_value
 from scipy.special import expit, xlog1py
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
-from seraph_cvx.certificate.dual_points import lower_bounds
+from seraph_cvx.certificate.certificate import lower_bounds
 from seraph_cvx.certificate.pair_bounds import Gain, bound_pairs
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.m_step.solve import OWN_SOLVERS

@@ -8,9 +8,14 @@ from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, SERAPHCV, PairSet
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.estimators import reference
-from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
-from seraph_cvx.estimators.reference import Neighborhood, doubt_about_labels
+from seraph_cvx.estimators import evidence
+from seraph_cvx.estimators.evidence import (
+    LeaveOneOut,
+    Neighborhood,
+    describe_features,
+    doubt_about_labels,
+    leave_one_out,
+)
 from seraph_cvx.estimators.seraph_cv import best_candidate
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.numerics.psd_cone import factor
@@ -48,7 +53,7 @@ def test_exact_twins_are_left_out_with_a_point_and_counted():
 
 
 def test_of_many_labeled_points_some_are_judged_by_all(monkeypatch):
-    monkeypatch.setattr(reference, "MOST_JUDGED", 7)
+    monkeypatch.setattr(evidence, "MOST_JUDGED", 7)
     X = np.column_stack([np.arange(40.0) % 2, np.random.default_rng(0).normal(size=40)])
     found = leave_one_out(X, np.arange(40) % 2, np.diag([1.0, 0.0]))
     assert (found.n, found.learned_error) == (7, 0.0)

@@ -20,7 +20,7 @@ from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.estimators.settings import auto_trace_share
 from seraph_cvx.fit.direct import minimize_directly
-from seraph_cvx.model.programs import SemiSupervisedObjective
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 from seraph_cvx.penalties import (
     Diagonal,
     LinearConstraints,

@@ -10,7 +10,7 @@ from rivals import ITML
 from sklearn.neighbors import KNeighborsClassifier
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify
-from seraph_cvx.estimators.reference import doubt_about_labels, within_metric
+from seraph_cvx.estimators.evidence import doubt_about_labels, within_metric
 from seraph_cvx.estimators.settings import (
     RECOMMENDED,
     auto_trace_share,

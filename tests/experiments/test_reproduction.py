@@ -27,7 +27,7 @@ from scipy.stats import ttest_ind, ttest_rel
 from sklearn.neighbors import KNeighborsClassifier
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.model.programs import SemiSupervisedObjective
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 
 pytestmark = pytest.mark.once
 

@@ -46,7 +46,7 @@ from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrize
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties import manifold_term
-from seraph_cvx.solvers.methods import projected_gradient
+from seraph_cvx.solvers.solution import projected_gradient
 
 OWN_WARNINGS = (
     "y holds only -1 and +1",
@@ -549,11 +549,11 @@ def without_a_labeled_pair(right):
 MOVED_ALONG = (test_the_metric_of_points_that_are_moved_moves_along, renamed)
 PLANTED = {
     "engine.pair_sums:PairSums over_labeled": (without_a_labeled_pair, *MOVED_ALONG),
-    "model.pair_losses:LogisticLoss sums": (
+    "model.posterior:LogisticLoss sums": (
         lambda right: lambda self, s: right(self, s)._replace(slope=-1.0 - right(self, s).slope),
         test_the_papers_steps_end_certified,
     ),
-    "certificate.dual_points: is_proven_positive_definite": (
+    "certificate.certificate: is_proven_positive_definite": (
         lambda _: lambda matrix, error: True,
         test_any_certificate_bounds_f_from_below,
     ),

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.engine import device, layout, pair_sums
+from seraph_cvx.engine import device, distances, pair_sums
 from seraph_cvx.engine.cluster import ClusterSums
-from seraph_cvx.engine.layout import BatchSums, Layout, PairTerms
+from seraph_cvx.engine.distances import BatchSums, Layout, PairTerms
 from seraph_cvx.engine.moments import each_labeled, each_similar
 from seraph_cvx.engine.pair_sums import PairSums
-from seraph_cvx.model.programs import descent_program, paper_program
+from seraph_cvx.model.m_step_objective import descent_program, paper_program
 from seraph_cvx.numerics.arrays import namespace
 from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
 
@@ -143,8 +143,8 @@ def facts(program, L, D):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Fifteen rows of blocks in seven strips, of 300 points."""
-    monkeypatch.setattr(layout, "BLOCK", 20)
-    monkeypatch.setattr(layout, "THREADED_POINTS", 160)
+    monkeypatch.setattr(distances, "BLOCK", 20)
+    monkeypatch.setattr(distances, "THREADED_POINTS", 160)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def factors():
 
 @pytest.mark.parametrize("most", [3, 256])
 def test_strips_hold_every_pair_once(small_blocks, most, monkeypatch):
-    monkeypatch.setattr(layout, "MOST_STRIPS", most)
+    monkeypatch.setattr(distances, "MOST_STRIPS", most)
     labeled = LabeledPairs(np.array([[0, 1], [0, 40]]), np.array([[3, 60]]))
     blocks = Layout(317, labeled)
     assert blocks.n_strips == min(most, 8)
@@ -183,7 +183,7 @@ def test_threads_change_no_bit_and_strips_nothing_but_rounding(
     )
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
-    monkeypatch.setattr(layout, "MOST_STRIPS", 1)
+    monkeypatch.setattr(distances, "MOST_STRIPS", 1)
     assert_close(alone, facts(program(MStepObjective(pairs)), *factors))
 
 

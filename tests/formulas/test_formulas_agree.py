@@ -26,7 +26,7 @@ from instances import (
 import seraph_cvx.engine.pair_sums
 from seraph_cvx import MStepObjective, PairSet, e_step, paper, state_m_step
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective, descent_values
 
 every_setting = pytest.mark.parametrize("setting", SETTINGS)
 every_label = pytest.mark.parametrize("q", ["start", "random", "streamed"])

@@ -7,9 +7,9 @@ import pytest
 from instances import SETTINGS, random_objective, random_pairs, weighted_objective
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.engine import layout, passes
-from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
-from seraph_cvx.model.programs import descent_program, paper_program
+from seraph_cvx.engine import distances, passes
+from seraph_cvx.model.m_step_objective import descent_program, paper_program
+from seraph_cvx.model.posterior import EntropyLoss, LogisticLoss, SharpenedLoss
 
 SHARPENED = [SharpenedLoss(a) for a in (0.5, 1.3, 2.0, 5.0)]
 LOSSES = [LogisticLoss(), EntropyLoss(), *SHARPENED]
@@ -91,7 +91,7 @@ def test_blocks_of_a_few_points_are_the_whole(monkeypatch):
         return now.value, now.factor_gradient, now.hessian_product(D), now.gradient
 
     whole = found()
-    monkeypatch.setattr(layout, "BLOCK", 5)
+    monkeypatch.setattr(distances, "BLOCK", 5)
     for one, other in zip(found(), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 

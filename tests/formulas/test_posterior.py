@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx.model import posterior
-from seraph_cvx.model.pair_losses import LOGISTIC
+from seraph_cvx.model.posterior import LOGISTIC
 
 SHARPNESS = 1.7
 

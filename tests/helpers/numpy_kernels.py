@@ -6,8 +6,10 @@ from math import ceil, log2
 
 import numpy as np
 
-from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.model.posterior import (
+    LOGISTIC,
+    EntropyLoss,
+    SharpenedLoss,
     binary_entropy,
     dissimilar_loss,
     negative_logs,

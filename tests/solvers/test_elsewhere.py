@@ -35,8 +35,8 @@ from seraph_cvx import (
 from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.engine import pair_sums
 from seraph_cvx.engine.cluster import ClusterSums
-from seraph_cvx.engine.layout import PairTerms
-from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
+from seraph_cvx.engine.distances import PairTerms
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective, descent_values
 from seraph_cvx.pairs.pair_set import draw_unlabeled
 
 

@@ -13,11 +13,11 @@ from evidence.measuring import gaussian_classes
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
 from seraph_cvx.engine import gpu as gpu_engine
+from seraph_cvx.engine.distances import Layout
 from seraph_cvx.engine.gpu import GpuPairs, SharedGpuPairs
-from seraph_cvx.engine.layout import Layout
 from seraph_cvx.engine.passes import AllPairs, LossTerms
 from seraph_cvx.model import pair_program
-from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
+from seraph_cvx.model.posterior import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
 
 LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]

@@ -11,11 +11,11 @@ from instances import random_objective
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.model import pair_program
-from seraph_cvx.model.programs import descent_program
-from seraph_cvx.solvers import gradient_steps, methods
+from seraph_cvx.model.m_step_objective import descent_program
+from seraph_cvx.solvers import gradient_steps, solution
 from seraph_cvx.solvers.gradient_steps import Iterate
-from seraph_cvx.solvers.methods import fista, newton_method, projected_gradient
 from seraph_cvx.solvers.newton import FactorSearch, SolverRun, subsampled_objective
+from seraph_cvx.solvers.solution import fista, newton_method, projected_gradient
 
 
 def many_points(n=1300, m=4):
@@ -171,7 +171,7 @@ def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
     def gives_up(objective, *_, **__):
         return SolverRun(certify(objective, start), False, 0, 0, 0.0, "gave up")
 
-    monkeypatch.setattr(methods, "newton", gives_up)
+    monkeypatch.setattr(solution, "newton", gives_up)
     answer = method(objective, tol=1e-300, max_iter=1, start=start)
     np.testing.assert_array_equal(answer.metric, start)
     assert answer.certificate == certify(objective, start)

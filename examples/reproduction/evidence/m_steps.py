@@ -13,8 +13,7 @@ from seraph_cvx.processes.isolation import ForkServer
 from seraph_cvx.processes.workers import ONE_THREAD
 from seraph_cvx.race.attempt import Entrant
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
-from seraph_cvx.solvers.methods import fista, newton_method
-from seraph_cvx.solvers.solution import grade_matrix
+from seraph_cvx.solvers.solution import fista, grade_matrix, newton_method
 
 from .measuring import (
     DIGITS,

@@ -19,10 +19,10 @@ import numpy as np
 
 from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSet, alternate
 from seraph_cvx.estimators.settings import PAPER_SETTINGS, find_setting
+from seraph_cvx.fit.alternation import alternation_steps
 from seraph_cvx.fit.direct import minimize_directly
-from seraph_cvx.fit.steps import alternation_steps
 from seraph_cvx.m_step.solve import MStepSolver
-from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.psd_cone import factor, project, symmetrize
 

@@ -14,8 +14,8 @@ import numpy as np
 from seraph_cvx import MStepObjective, PairSet, alternate, solve_m_step
 from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.engine.pair_sums import PairSums
+from seraph_cvx.model.m_step_objective import descent_program
 from seraph_cvx.model.pair_program import FactorPoint, PairProgram
-from seraph_cvx.model.programs import descent_program
 from seraph_cvx.numerics.checks import MissingExtra
 from seraph_cvx.processes.dask_cluster import dask_cluster
 from seraph_cvx.processes.isolation import peak_bytes

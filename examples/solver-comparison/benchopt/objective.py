@@ -4,8 +4,7 @@ import numpy as np
 from benchopt import BaseObjective
 from benchopt.stopping_criterion import StoppingCriterion
 
-from seraph_cvx.solvers.methods import newton_method
-from seraph_cvx.solvers.solution import grade_matrix
+from seraph_cvx.solvers.solution import grade_matrix, newton_method
 
 
 class GapReached(StoppingCriterion):

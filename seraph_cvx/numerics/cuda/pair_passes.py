@@ -19,7 +19,7 @@ from .pair_kernels import hessian_products as hessian_kernel
 from .pair_range import PairRange
 
 KINDS = {"logistic": 0, "sharpened": 1, "entropy": 2}
-"""The losses of `pair_losses.py`."""
+"""The losses of `posterior.py`."""
 
 
 LARGEST_EXPONENT = 746.0

@@ -10,7 +10,7 @@ class PairRange(NamedTuple):
 
     n: int
     first: int  # pairs with j < first do not count
-    kind: str  # of the loss in `pair_losses.py`: "logistic", "sharpened" or "entropy"
+    kind: str  # of the loss in `posterior.py`: "logistic", "sharpened" or "entropy"
     sharpness: float
     share: tuple[int, int] = (0, 1)  # (k, p) has the rows of tiles k, k + p, ...
     weight: float = 1.0  # what the loss of each pair is multiplied by

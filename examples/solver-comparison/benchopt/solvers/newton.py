@@ -3,7 +3,7 @@
 import numpy as np
 from benchopt import BaseSolver
 
-from seraph_cvx.solvers.methods import newton_method
+from seraph_cvx.solvers.solution import newton_method
 
 
 class Solver(BaseSolver):
