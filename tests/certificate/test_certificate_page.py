@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seraph_cvx.engine import distances
-from seraph_cvx.numerics import rounding
+from seraph_cvx.proof import rounding
 from seraph_cvx.proof.rounding import UNIT
 
 PAGE = Path(__file__).parents[2] / "examples" / "guide" / "certificate.md"

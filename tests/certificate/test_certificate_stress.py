@@ -30,9 +30,9 @@ import seraph_cvx.engine.pair_sums  # noqa: E402
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
 from seraph_cvx.engine.cluster import ClusterSums  # noqa: E402
-from seraph_cvx.numerics import rounding  # noqa: E402
 from seraph_cvx.numerics.psd_cone import scaled_factor  # noqa: E402
 from seraph_cvx.penalties import Ridge  # noqa: E402
+from seraph_cvx.proof import rounding  # noqa: E402
 
 FAST = range(0, 30, 15)
 """Two seeds for each family, the first one inspected thoroughly."""
