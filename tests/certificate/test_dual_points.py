@@ -14,9 +14,8 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import arb, ctx
-from high_precision import BITS, exact, is_positive_definite, solve_quietly
+from high_precision import BITS, exact, is_positive_definite
 from instances import random_objective
-from scipy.linalg import eigh
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate import Certificate, certify_factor, dual_points, nominal_gap
@@ -30,7 +29,6 @@ from seraph_cvx.certificate.dual_points import (
 )
 from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.proof.rounding import UNIT
-from seraph_cvx.proof.verified_psd import is_proven_positive_definite
 
 # Steps
 
@@ -107,41 +105,6 @@ def test_no_eigenvalue_is_trusted(monkeypatch, seed, lie):
     assert lie != 2.0 or step is not None
 
 
-@pytest.mark.parametrize("told", [0.55, -1.0])
-def test_no_step_is_longer_than_one(monkeypatch, told):
-    """M is indefinite, and M - S too, but not what lies beyond."""
-    M = np.array([[1.0, 1.125], [1.125, 1.0]])
-    S = -0.0859375 * np.eye(2)
-    assert is_proven_positive_definite(M - S / 0.55, np.zeros(2))
-    monkeypatch.setattr(dual_points, "largest_eigenvalue", lambda S, M: told)
-    assert _proven_step(M, [lambda D: 1e-12], S, [lambda D: 1e-12]) is None
-
-
-@pytest.mark.parametrize("entry", [0.0, -0.5])
-def test_a_diagonal_that_is_not_positive_gives_no_step(entry):
-    M = np.diag([1.0, entry])
-    assert _proven_step(M, [lambda D: 0.0], -np.eye(2), [lambda D: 0.0]) is None
-
-
-def test_the_largest_eigenvalue_is_that_of_the_pencil():
-    rng = np.random.default_rng(0)
-    for k in range(1, 6):
-        F, S = rng.normal(size=(2, k, k))
-        M, S = F @ F.T + np.eye(k), S + S.T
-        unit = 10.0 ** rng.uniform(-60, 60, k)
-        expected = eigh(S, M, eigvals_only=True)[-1]
-        found = largest_eigenvalue(S * np.outer(unit, unit), M * np.outer(unit, unit))
-        assert found == pytest.approx(expected, rel=1e-10)
-    assert largest_eigenvalue(np.zeros((0, 0)), np.zeros((0, 0))) == 0.0
-
-
-@pytest.mark.parametrize("entry", [math.inf, math.nan])
-def test_a_pencil_that_overflows_has_no_eigenvalue(entry):
-    assert largest_eigenvalue(np.diag([1.0, entry]), np.eye(2)) is None
-    assert largest_eigenvalue(np.eye(2), np.diag([1.0, entry])) is None
-    assert largest_eigenvalue(np.eye(2), np.diag([1.0, 0.0])) is None
-
-
 # Lower bounds
 
 
@@ -214,23 +177,6 @@ def test_the_nominal_gap_is_that_of_the_certificate_without_its_allowance(settin
     assert len(points) == {"none": 2, "proj": 4, "hyper": 4, "other": 3}[setting]
 
 
-def test_the_nominal_gap_near_an_optimum_without_a_regularizer():
-    """A little beyond it the gradient is feasible, and the only good bound is the one at it."""
-    objective = random_objective(2, "none")
-    best = solve_quietly(objective, tol=1e-10)
-    L = 1.001 * best.certificate.factor
-    assert max(lower_bounds(objective, bound_pairs(objective, L))).dual_point == "gradient"
-    assert nominal_gap(objective, L) == pytest.approx(certify(objective, L @ L.T).relative_gap)
-
-
-def test_the_nominal_gap_of_points_that_do_not_differ():
-    pairs = PairSet.from_constraints(np.ones((4, 2)), [(0, 1)], [(1, 2)])
-    objective = MStepObjective(pairs)
-    assert nominal_gap(objective, np.zeros((2, 1))) == pytest.approx(0.0, abs=1e-12)
-    gap = certify(objective, np.eye(2)).relative_gap
-    assert nominal_gap(objective, np.eye(2)) == pytest.approx(gap, rel=1e-12)
-
-
 # Pairs within a span
 
 
@@ -301,20 +247,6 @@ def test_no_weight_of_a_drawn_pair_is_rounded_up():
                 assert true * (1 - 16 * Fraction(UNIT)) <= Fraction(weight) <= true
 
 
-def test_a_group_of_too_many_pairs_is_passed_over(monkeypatch):
-    """The other one is still tried."""
-    objective = in_planes(0.3)
-    few, many = _reduced_m_steps(objective)
-    monkeypatch.setattr(dual_points, "MOST_PAIRS", few.pairs.n_labeled)
-    (kept,) = _reduced_m_steps(objective)
-    assert kept.pairs.n_labeled == few.pairs.n_labeled < many.pairs.n_labeled
-    monkeypatch.setattr(dual_points, "MOST_PAIRS", few.pairs.n_labeled - 1)
-    assert not list(_reduced_m_steps(objective))
-    assert list(_reduced_m_steps(replace(objective, unlabeled_weight=0.0)))
-    monkeypatch.setattr(dual_points, "MOST_PAIRS", objective.pairs.n_similar)
-    assert not list(_reduced_m_steps(replace(objective, unlabeled_weight=0.0)))
-
-
 def test_pinned_bounds_are_for_labels_that_are_zero_and_a_regularizer_that_is_psd():
     objective = in_planes(0.3)
     assert list(pinned_bounds(objective, np.eye(3)))
@@ -340,14 +272,6 @@ def test_a_gap_is_rounded_up_wherever_the_difference_is_not_exact():
     for value in (0.0, 1.0, -7.0):
         same = Certificate(value, value, "gradient").checked()
         assert same.duality_gap == same.relative_gap == 0.0
-
-
-def test_of_two_equal_bounds_the_first_is_kept():
-    first = Certificate(2.0, 1.0, "gradient")
-    assert first.with_bound_of(LowerBound(1.0, "p = b/c")) is first
-    assert first.with_bound_of(LowerBound(1.5, "p = b/c")).dual_point == "p = b/c"
-    assert first.factor.shape == first.metric.shape == (0, 0)
-    assert "factor" not in repr(first)
 
 
 def test_a_factor_loses_its_empty_columns_and_no_others():

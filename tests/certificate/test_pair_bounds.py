@@ -19,7 +19,7 @@ from high_precision import BITS, differences, exact, moment, rounded, squares, t
 from instances import random_objective, random_pairs, random_psd
 from scipy.special import expit
 
-from seraph_cvx import MStepObjective, PairSet, certify
+from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.certificate import pair_bounds
 from seraph_cvx.certificate.pair_bounds import (
     Gain,
@@ -29,8 +29,6 @@ from seraph_cvx.certificate.pair_bounds import (
     _penalty,
     _values,
     bound_pairs,
-    loss_and_posterior,
-    refuse_emulated_float64,
 )
 from seraph_cvx.engine.layout import Chunk
 from seraph_cvx.model.label_bounds import LabelBounds, Thresholds
@@ -38,7 +36,6 @@ from seraph_cvx.proof.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
-    FUSED_THRESHOLD,
     LARGEST_LOG,
     LARGEST_ODDS,
     LARGEST_SCORE,
@@ -152,12 +149,6 @@ def test_values_at_the_end_of_a_step_are_below_the_chord_and_the_gain(seed, step
     ):
         assert_just_below(found, sum(terms), sum(map(abs, terms)))
     assert_just_below(bounds.value_at_labels, value - at_zero, value + at_zero)
-
-
-def test_without_penalties_the_value_at_the_labels_is_theirs():
-    bounds = numbers_of_bounds(np.random.default_rng(0))
-    object.__setattr__(bounds, "penalties_at_zero", 0.0)
-    assert bounds.value_at_labels == bounds.labels.value
 
 
 # The scalars of a sweep
@@ -334,32 +325,6 @@ def test_the_terms_of_unlabeled_pairs(eta):
         np.testing.assert_allclose(mine, its, rtol=4.0 * UNIT * ENTROPY_ROUNDINGS)
 
 
-@pytest.mark.parametrize("threshold", [1.0, LARGEST_SCORE])
-def test_both_formulas_of_the_loss_are_accurate(threshold):
-    s = np.array([-1.0, -1e-9, 0.0, 1e-300, 1e-9, 0.7, 30.0, LARGEST_SCORE])
-    loss, r = loss_and_posterior(s, threshold)
-    with ctx.workprec(BITS):
-        for k, score in enumerate(map(arb, s.tolist())):
-            assert_near(loss[k], softplus(-score), LOSS_ROUNDINGS)
-            assert_near(r[k], 1 / (1 + score.exp()), LOSS_ROUNDINGS)
-    if threshold == LARGEST_SCORE:
-        loss, r = loss_and_posterior(np.array([-threshold, -900.0]), 900.0)
-        assert loss.tolist() == [threshold, 900.0]
-        assert r.tolist() == [1.0, 1.0]
-
-
-def test_the_kernel_is_for_thresholds_up_to_its_own():
-    """Beyond it, terms would go through more roundings than its chain counts."""
-    below, above = (UnlabeledTerms(Thresholds(eta, eta), None) for eta in (FUSED_THRESHOLD, 5.001))
-    assert below.on_pairs(4, 1) is not None
-    assert above.on_pairs(4, 1) is None
-    enclosure = SimpleNamespace(on_pairs=lambda n, first, kind: (n, first, kind))
-    with_labels = UnlabeledTerms(below.thresholds, enclosure)
-    assert with_labels.on_pairs(4, 1) == (4, 1, "soft labels")
-    assert below.in_order(list("LEXRS")) == list("LEXRL")
-    assert with_labels.in_order(list("LEXRS")) == list("LEXRLS")
-
-
 # All of them
 
 
@@ -412,14 +377,3 @@ def test_sums_that_overflow_are_no_bounds():
         assert bound_pairs(MStepObjective(huge, unlabeled_weight=0.5), 1e60 * np.eye(2)) is None
         object.__setattr__(objective, "label_bounds", None)
         assert bound_pairs(objective, np.eye(2)) is None
-
-
-@pytest.mark.parametrize("name", ["CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"])
-def test_a_switch_that_is_off_is_not_refused(monkeypatch, name):
-    for value in ("", "0"):
-        monkeypatch.setenv(name, value)
-        refuse_emulated_float64()
-    monkeypatch.setenv(name, "eager")
-    with pytest.raises(ArithmeticError, match=name):
-        refuse_emulated_float64()
-    assert certify(random_objective(0, "hyper"), np.eye(4)).dual_value > 0.0
