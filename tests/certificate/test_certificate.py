@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from flint import arb, ctx
-from high_precision import BITS, differences, exact, is_positive_definite, moment, solve_quietly
-from instances import dual_terms, dual_value, random_objective, random_psd
-from scipy.linalg import eigh
-from scipy.special import expit
+from high_precision import BITS, differences, exact, is_positive_definite, moment
+from instances import random_objective
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate import Certificate, certify_m_step
 from seraph_cvx.certificate.certificate import LowerBound
-from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.proof.rounding import UNIT, MatrixError, down, gamma, up
-
-
-def with_a_plane(seed, mu):
-    """Similar pairs lie in a coordinate plane of space, so that M is singular."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(9, 3))
-    X[:6, 2] = 0.0
-    pairs = PairSet.from_constraints(X, [(0, 1), (1, 2), (3, 4)], [(0, 5), (0, 2), (2, 7)])
-    return MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
-
-
-@pytest.mark.parametrize("mu", [0.0, 0.05, 2.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_where_m_is_singular_the_pairs_in_its_range_carry_the_bound(seed, mu):
-    """r_k = 0 on all others, and those shrunk until they are feasible in the plane."""
-    objective = with_a_plane(seed, mu)
-    V, c, b = dual_terms(objective)
-    used = c > 0.0
-    A = random_psd(np.random.default_rng(seed), 3, size=0.5)
-    posterior = expit(np.sum((V @ A) * V, axis=1) - objective.threshold)
-    r = (V[:, 2] == 0.0) * (1.0 - posterior)
-    Z = V[:, :2]
-    M, pull = (Z.T * (c - b)) @ Z, (Z.T * (c * r)) @ Z
-    step = 1.0 / max(1.0, float(eigh(pull, M, eigvals_only=True)[-1]))
-    at_the_point = dual_value(1.0 - step * r[used], c[used], b[used], objective.threshold)
-    kappa, total = float(np.sum(c - b)), float(np.sum(c * r))
-    between = dual_value(1.0 - r[used], c[used], b[used], objective.threshold) * step
-    between -= (1.0 - step) * objective.threshold * kappa + step * np.log(step) * total
-    found = certify(objective, A)
-    assert between <= at_the_point + 1e-12
-    assert found.dual_value >= max(between, 0.0) - 1e-9
-    rng = np.random.default_rng(seed)
-    assert found.dual_value <= min(objective.value(random_psd(rng, 3, s)) for s in range(1, 99))
-
-
-def test_an_optimum_that_is_not_attained_is_approached_by_the_bound():
-    """Along the falling direction f falls to its infimum, and the gap closes without R."""
-    objective = with_a_plane(0, mu=0.0)
-    assert not objective.attains_optimum
-    solution = solve_quietly(objective, max_iter=300)
-    A = solution.metric + 1e6 * np.diag([0.0, 0.0, 1.0])
-    assert certify(objective, A).relative_gap < 1e-3
 
 
 def test_enough_is_enough():
@@ -82,15 +36,6 @@ def test_the_gap_is_relative_to_the_value_from_one_on(primal, dual, gap):
     assert Certificate(primal, dual, "").relative_gap == pytest.approx(gap, rel=1e-15)
 
 
-def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
-    objective = random_objective(0, "hyper")
-    bounds, coordinates = bound_pairs(objective, np.eye(4)), objective.geometry.dual_coordinates
-    certificate = certify(objective, np.eye(4))
-    for made in (certificate, objective, bounds, bounds.dual_error, coordinates):
-        with pytest.raises(FrozenInstanceError):
-            setattr(made, fields(made)[0].name, None)
-
-
 def test_the_gradient_is_named_where_it_is_feasible_as_it_is():
     objective, named = random_objective(0, "proj", threshold=0.1), set()
     for size in np.geomspace(1e-3, 1e3, 25):
@@ -108,13 +53,6 @@ def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkey
     monkeypatch.setattr(certify_m_step, "lower_bounds", lambda *_: [LowerBound(1e9, "gradient")])
     with pytest.raises(ArithmeticError, match="defect of seraph_cvx"):
         certify(objective, np.eye(4))
-
-
-def test_a_metric_so_large_that_f_overflows_has_a_certificate_all_the_same():
-    objective = random_objective(0, "hyper")
-    certificate = certify(objective, 1e300 * np.eye(4))
-    assert certificate.primal_value > 1e300
-    assert 0.0 <= certificate.dual_value < 1e3
 
 
 def test_a_manifold_term_that_is_not_psd_leaves_no_bound():

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from flint import arb, ctx
-from high_precision import BITS, differences, exact, moment, rounded, squares, total
+from high_precision import BITS, exact, total
 from instances import random_objective, random_pairs, random_psd
 from scipy.special import expit
 
-from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx import MStepObjective, PairSet, paper
 from seraph_cvx.certificate import pair_bounds
 from seraph_cvx.certificate.pair_bounds import (
     Gain,
@@ -219,32 +219,21 @@ def test_pairs_beyond_the_largest_score_may_add_what_is_cut_off():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_linear_term_allows_for_any_order_of_summation(seed, shape):
     """Of few bits, so that nothing is rounded here, and large sizes beside the sum itself."""
-    rng = np.random.default_rng(seed)
-    m = shape[0]
-    scale = 2.0 ** rng.integers(-200, 200)
-    L = rng.integers(-3, 4, shape) * scale
-    L[0] = scale
-    F = rng.integers(-3, 4, (m, m))
-    term = (F @ F.T).astype(float)
-    trace_weight = float(rng.integers(1, 9))
-    plain = m_step_of_numbers(1.0, 0.0, trace_weight)
-    curved = m_step_of_numbers(1.0, 0.0, 0.0, term)
-    exact_L = [[Fraction(x) for x in row] for row in L.tolist()]
-    spread = Fraction(trace_weight) * sum(x * x for row in exact_L for x in row)
-    needed = (m + L.size) * U
-    assert_just_above(at_most(*_penalty(plain, L)), spread * (1 + needed), spread, 64 + 3 * L.size)
-    sizes = [[abs(x) for x in row] for row in exact_L]
-
-    def form(B, rows):
-        return sum(
-            Fraction(B[a, b]) * sum(x * y for x, y in zip(rows[a], rows[b], strict=True))
-            for a in range(m)
-            for b in range(m)
-        )
-
-    value, size = form(term, exact_L), form(np.abs(term), sizes)
-    bound = at_most(*_penalty(curved, L))
-    assert_just_above(bound, value + needed * size, size, 200 + 3 * L.size)
+    rng, m = np.random.default_rng(seed), shape[0]
+    L = rng.integers(-3, 4, shape) * 2.0 ** rng.integers(-200, 200)
+    F = rng.integers(-3, 4, (m, m)).astype(float)
+    weight, term = float(rng.integers(1, 9)), F @ F.T
+    with ctx.workprec(BITS):
+        for trace_weight, manifold_term in ((weight, None), (0.0, term)):
+            objective = m_step_of_numbers(1.0, 0.0, trace_weight, manifold_term)
+            R = trace_weight * np.eye(m) + (0.0 if manifold_term is None else term)
+            value, size = (
+                (B.transpose() * exact(matrix) * B).trace()
+                for B, matrix in ((exact(L), R), (exact(np.abs(L)), np.abs(R)))
+            )
+            bound = arb(at_most(*_penalty(objective, L)))
+            assert bound >= value + (m + L.size) * arb(UNIT) * size
+            assert bound <= value + (200 + 8 * (m + L.size)) * arb(UNIT) * size
 
 
 # The terms of a pair
@@ -337,12 +326,10 @@ def test_matrix_and_spread_are_sums_over_all_pairs(q, mu):
     L = random_psd(np.random.default_rng(3), 3, rank=2, size=0.7)
     bounds = bound_pairs(objective, L)
     c = np.concatenate([pairs.labeled_weights, np.full(pairs.n_unlabeled, mu)])
-    with ctx.workprec(BITS):
-        V = differences(pairs.points, np.vstack([pairs.labeled, pairs.unlabeled]))
-        d = np.array([float(x) for x in squares(V, exact(L))])
-        Z = V * exact(coordinates.basis)
-        weights = c * expit(objective.threshold - d)
-        matrix, Z = rounded(moment(Z, weights)), rounded(Z)
+    V = paper.differences(pairs.points, np.vstack([pairs.labeled, pairs.unlabeled]))
+    weights = c * expit(objective.threshold - np.sum((V @ L) ** 2, axis=1))
+    Z = V @ coordinates.basis
+    matrix = (Z.T * weights) @ Z
     np.testing.assert_allclose(bounds.dual_matrix, matrix, rtol=1e-9, atol=1e-12)
     listed, others = np.split(weights, [pairs.n_labeled])
     z = pairs.points @ coordinates.basis

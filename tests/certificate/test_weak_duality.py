@@ -45,33 +45,19 @@ LARGE_MU = {"unlabeled_weight": 30.0, "trace_weight": 0.1}
 
 CASES = [
     ("gaussian", 15, 4, "hyper", "start"),
-    ("gaussian", 15, 4, "hyper", "random"),
     ("gaussian", 15, 4, "hyper", "streamed"),
     ("gaussian", 12, 3, "other", "random"),
     ("gaussian", 15, 8, "post", "start"),
-    ("gaussian", 15, 4, "post", "random"),
-    ("gaussian", 15, 4, "post", "streamed"),
     ("gaussian", 15, 8, "none", "start"),
-    ("gaussian", 15, 1, "none", "start"),
     ("gaussian", 15, 4, "proj", "start"),
     ("gaussian", 6, 12, "hyper", "random"),
-    ("gaussian", 6, 12, "post", "random"),
-    ("duplicated", 14, 3, "hyper", "random"),
     ("duplicated", 14, 3, "post", "start"),
-    ("constant feature", 14, 3, "hyper", "streamed"),
     ("constant feature", 14, 3, "post", "random"),
     ("collinear", 14, 3, "hyper", "start"),
-    ("collinear", 14, 3, "post", "random"),
     ("gaussian", 12, 3, "large mu", "streamed"),
     ("far from the origin", 12, 3, "hyper", "random"),
 ]
 """Which points, how many, of how many features; the setting; and where soft labels are from."""
-
-SCALED = [pytest.param(case, 1.0, id=str(case)) for case in CASES]
-SCALED += [
-    pytest.param(case, 1e3 if k % 2 else 1e-3, marks=pytest.mark.slow, id=f"{case} scaled")
-    for k, case in enumerate(CASES[::2])
-]
 
 
 def make(case, scale):
@@ -107,9 +93,12 @@ def assert_weak_duality(objective, answer, factors=()):
     assert_not_above(max(certificate.dual_value for certificate in certificates), best)
 
 
-@pytest.mark.parametrize(("case", "scale"), SCALED)
+@pytest.mark.parametrize(
+    "scale", [1.0, *(pytest.param(x, marks=pytest.mark.slow) for x in (1e-3, 1e3))]
+)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_weak_duality_at_random_psd_points(case, scale):
-    """30 instances, 9 points each, zero first: of any rank, near zero to far away."""
+    """36 instances, 9 points each, zero first: of any rank, near zero to far away."""
     objective = make(case, scale)
     m = objective.pairs.n_features
     answer = solve_quietly(objective, tol=1e-9, max_iter=300)
