@@ -141,26 +141,15 @@ def test_without_coordinates_there_is_the_bound_at_the_labels():
     assert nominal_gap(objective, np.eye(5)) == math.inf
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-2])
 @pytest.mark.parametrize("setting", ["none", "proj", "hyper", "other"])
-def test_the_nominal_gap_is_that_of_the_certificate_without_its_allowance(setting, scale):
-    """For values above 1 and, with small weights, below; wherever the best dual point is."""
-    drawn, points = random_objective(2, setting, q="start"), set()
-    c = np.full(drawn.pairs.n_labeled, scale)
-    n, X = drawn.pairs.n_similar, drawn.pairs.points
-    pairs = PairSet.from_constraints(X, drawn.pairs.similar, drawn.pairs.dissimilar, c[:n], c[n:])
-    objective = replace(
-        drawn,
-        pairs=pairs,
-        unlabeled_weight=drawn.mu * scale,
-        trace_weight=drawn.trace_weight * scale,
-    )
+def test_the_nominal_gap_is_that_of_the_certificate_without_its_allowance(setting):
+    """Wherever the best dual point is."""
+    objective, points = random_objective(2, setting, q="start"), set()
     for size in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 10.0):
         L = math.sqrt(size) * np.eye(4)
         bounds = bound_pairs(objective, L)
         best = max(lower_bounds(objective, bounds))
-        gap = bounds.primal_value - best.dual_value
-        gap /= max(1.0, bounds.primal_value)
+        gap = (bounds.primal_value - best.dual_value) / max(1.0, bounds.primal_value)
         assert nominal_gap(objective, L) == pytest.approx(gap, rel=1e-9, abs=1e-9)
         points.add(best.dual_point)
     assert len(points) == {"none": 2, "proj": 4, "hyper": 4, "other": 3}[setting]

@@ -295,22 +295,20 @@ def test_the_terms_of_labeled_pairs(eta):
 
 
 @pytest.mark.parametrize("eta", [1e-3, 1.0, 700.0])
-def test_the_terms_of_unlabeled_pairs(eta):
+def test_the_terms_of_unlabeled_pairs_are_those_of_dissimilar_ones(eta):
+    """And, with soft labels, one more."""
     lower, n = np.array(DISTANCES), len(DISTANCES)
     upper, q = lower - 0.5, np.linspace(0.0, 1.0, n)
     batch = Chunk(slice(0, n), None, 0)
     enclosure = SimpleNamespace(most=lambda batch, previous: q * previous)
-    values, r = UnlabeledTerms(Thresholds.of(eta), None)(batch, lower)
-    five = list(values)
     with_labels = UnlabeledTerms(Thresholds.of(eta), enclosure)
-    values, same = with_labels(batch, (lower, upper.copy()), 2.0)
-    *others, longest = values
-    np.testing.assert_array_equal(same, r)
-    np.testing.assert_array_equal(others, five)
+    (*five, longest), r = with_labels(batch, (lower, upper.copy()), 2.0)
     np.testing.assert_array_equal(longest, np.maximum(upper, 0.0) * (2.0 * q))
     both = LabeledTerms(Thresholds.of(eta))(batch, (lower, lower))
     np.testing.assert_array_equal(both.weights, r)
-    for mine, its in zip(five, list(both.values)[:5], strict=True):
+    plain, _ = UnlabeledTerms(Thresholds.of(eta), None)(batch, lower)
+    for mine, same, its in zip(five, plain, list(both.values)[:5], strict=True):
+        np.testing.assert_array_equal(mine, same)
         np.testing.assert_allclose(mine, its, rtol=4.0 * UNIT * ENTROPY_ROUNDINGS)
 
 

@@ -20,11 +20,11 @@ from seraph_cvx.proof import certify_problem, point
 from seraph_cvx.proof.arithmetic import AccurateMatrix, Pair, dot
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.gram import smallest_eigenvalue
-from seraph_cvx.proof.lower_bound import lower_bound
+from seraph_cvx.proof.lower_bound import DualProver, NotProven, lower_bound
 from seraph_cvx.proof.program import Cone, ConicProgram, canonicalize
 from seraph_cvx.proof.rounding import UNIT
 from seraph_cvx.proof.start import solve
-from seraph_cvx.proof.upper_bound import upper_bound
+from seraph_cvx.proof.upper_bound import PrimalProver, upper_bound
 
 PROBLEMS = {
     "quadratic": lambda x, X: (cp.Minimize(cp.sum_squares(x - [3, 4, 0])), [cp.sum(x) == 1], 12.0),
@@ -269,6 +269,32 @@ def test_a_negative_quadratic_form_is_certified():
     certificate = certify_problem(cp.Problem(cp.Minimize(x[0] + x[1]), [form >= -4]), bounds={x: 9})
     assert certificate.lower <= -2.0 <= certificate.upper
     assert certificate.relative_gap <= 1e-6
+
+
+def test_a_residual_that_is_not_small_proves_nothing():
+    # minimize x subject to x >= 0: y = 1 - 1e-6 leaves a residual, and 1e-6 is no small part of g.
+    A = scipy.sparse.csc_array([[-1.0], [-1.0]])
+    program = ConicProgram(A, np.zeros(2), np.ones(1), None, (Cone("nonnegative", 2),))
+    prover = DualProver(program)
+    for y, is_proof in (([1.0, 1e-6], True), ([1.1, 1e-6], False)):
+        pair = Pair.of(np.array(y))
+        residual = prover.residual(pair, None)
+        if is_proof:
+            assert prover.prove(pair, None, residual).value <= 0.0
+        else:
+            with pytest.raises(NotProven):
+                prover.prove(pair, None, residual)
+
+
+def test_a_point_off_its_equations_is_feasible_only_with_slack():
+    # x_0 + x_1 = 1 and x >= 0: (1e-6, 1) is 1e-6 off, and may move by less than that.
+    A = scipy.sparse.csc_array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    cones = (Cone("zero", 1), Cone("nonnegative", 2))
+    prover = PrimalProver(ConicProgram(A, np.array([1.0, 0.0, 0.0]), np.ones(2), None, cones))
+    assert prover.prove(Pair.of(np.array([1e-6, 1.0 - 1e-6]))).value >= 1.0
+    with pytest.raises(NotProven, match="inside K"):
+        prover.prove(Pair.of(np.array([1e-9, 1.0 - 1e-6])))
+    assert prover.prove(Pair.of(np.array([0.5, 0.5 - 1e-6]))).value >= 1.0
 
 
 @pytest.mark.parametrize("name", ["x", "s", "y"])

@@ -362,9 +362,6 @@ NEVER = {
         lower=1.25, upper=1.25,
     ),
     "negative bound on a variable": certificate([], [], [1], [], y=[0, 1], bounds=[-3.0], lower=3),
-    "equality beyond its tolerance": certificate(
-        [[-1]], [-1], [1], [["zero", 1]], x=[0.5], tolerance=0.25, upper=0.5
-    ),
     "exponents with a sum above 1": certificate(
         [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1],
         [["power_nd", [(0.5).hex(), (0.75).hex()]]], x=[10, 10], upper=20,
