@@ -47,33 +47,33 @@ def slow(*values):
 
 
 FALSE_WITHOUT_ROUNDING = {
-    "far points": [10076, 10116],
-    "clusters far apart": [10015, 10028],
-    "scales of features": [10002, 10003],
-    "more features than points": [10054, 10077],
-    "one pair": [10011, 10086],
-    "nearly collinear": [10011, 10015],
-    "exactly collinear": [10005, 10010],
-    "duplicated points": [10017, 10018],
-    "thresholds": [10003, 10004],
-    "unlabeled weights": [10017, 10072],
-    "confidences": [10014, 10022],
-    "manifold terms": [10014, 10024],
-    "given soft labels": [10029, 10046],
-    "tiny posteriors": [10028],
-    "mixed": [10005, 10008],
-    "sampled pairs of one feature": [10017, 10022],
-    "one feature": [10006, 10008],
-    "two points": [10020, 10051],
-    "huge and tiny weights": [10004, 10043],
-    "denormal numbers": [10019],
-    "ridge": [10000, 10005],
-    "LogDet": [10004],
-    "trace bound": [10004, 10014],
-    "upper bound": [10007, 10009],
-    "diagonal metric": [10000, 10005],
-    "sparse metric": [10017, 10024],
-    "linear blocks": [10000, 10016],
+    "far points": 10076,
+    "clusters far apart": 10015,
+    "scales of features": 10002,
+    "more features than points": 10054,
+    "one pair": 10011,
+    "nearly collinear": 10011,
+    "exactly collinear": 10005,
+    "duplicated points": 10017,
+    "thresholds": 10003,
+    "unlabeled weights": 10017,
+    "confidences": 10014,
+    "manifold terms": 10014,
+    "given soft labels": 10029,
+    "tiny posteriors": 10028,
+    "mixed": 10005,
+    "sampled pairs of one feature": 10017,
+    "one feature": 10006,
+    "two points": 10020,
+    "huge and tiny weights": 10004,
+    "denormal numbers": 10019,
+    "ridge": 10000,
+    "LogDet": 10004,
+    "trace bound": 10004,
+    "upper bound": 10007,
+    "diagonal metric": 10000,
+    "sparse metric": 10017,
+    "linear blocks": 10000,
 }
 """Seeds whose lower bounds are above the optimum where rounding errors are not counted."""
 
@@ -152,11 +152,12 @@ def test_certificates_on_extreme_data_are_true_thousands_of_times(family):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("part", [slice(0, None, 4), slow(slice(None))], ids=["a quarter", "all"])
+@pytest.mark.parametrize(
+    "part", [slice(0, None, 2), slow(slice(1, None, 2))], ids=["a half", "the others"]
+)
 def test_rounding_errors_that_are_not_counted_are_seen(monkeypatch, part):
     """And the same certificates are true where they are; which are false depends on the machine."""
-    every = [(family, seed) for family, seeds in FALSE_WITHOUT_ROUNDING.items() for seed in seeds]
-    chosen = every[part]
+    chosen = list(FALSE_WITHOUT_ROUNDING.items())[part]
     for family, seed in chosen:
         assert_family_is_true(family, [seed])
     monkeypatch.setattr(rounding.gamma, "__code__", (lambda roundings: 0.0).__code__)

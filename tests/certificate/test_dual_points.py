@@ -158,23 +158,6 @@ def test_the_nominal_gap_is_that_of_the_certificate_without_its_allowance(settin
 # Pairs within a span
 
 
-def brute_force(objective):
-    """For each way to group points: the pairs that stay, similar or not, and whether labeled."""
-    pairs, X = objective.pairs, objective.pairs.points
-    joined = np.eye(len(X), dtype=bool)
-    i, j = pairs.similar.T
-    joined[i, j] = joined[j, i] = True
-    for _ in range(len(X)):
-        joined = joined @ joined
-    fixed = [a for a in range(X.shape[1]) if all(X[i, a] == X[j, a] for i, j in pairs.similar)]
-    equal = np.array([[all(x[a] == y[a] for a in fixed) for x in X] for y in X])
-    rows = pairs.unlabeled if pairs.drawn is None else pairs.drawn
-    rows = [] if objective.mu == 0.0 else rows.tolist()
-    for is_within in (joined, equal):
-        kept = [tuple(row) for row in pairs.dissimilar.tolist() if is_within[tuple(row)]]
-        yield kept, [tuple(row) for row in rows if is_within[tuple(row)]]
-
-
 def in_planes(mu, k=None, seed=0):
     """Similar pairs that differ in two features of three; other points on planes beside theirs."""
     rng = np.random.default_rng(seed)
@@ -187,42 +170,33 @@ def in_planes(mu, k=None, seed=0):
     return MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
 
 
-@pytest.mark.parametrize(("mu", "k"), [(0.0, None), (1.0, None), (0.3, None), (0.3, 40)])
+GROUPS = [{0, 1, 2, 4}, {5, 7}, {10, 11}], [set(range(10)), {10, 11}, {12, 13}]
+"""Points that a chain of similar pairs joins, and points on one plane."""
+
+
+def within(objective, groups):
+    """The pairs that stay within the groups, and for how much each of them counts."""
+    pairs, each = objective.pairs, Fraction(objective.mu)
+    rows = pairs.unlabeled if pairs.drawn is None else pairs.drawn
+    c = [*map(Fraction, pairs.labeled_weights), *[each * pairs.n_unlabeled / len(rows)] * len(rows)]
+    weights = zip(map(tuple, np.vstack([pairs.labeled, rows]).tolist()), c, strict=True)
+    return {row: c for row, c in weights if c and any(group >= {*row} for group in groups)}
+
+
+@pytest.mark.parametrize(
+    ("mu", "k"), [(0.0, None), (1.0, None), (0.3, None), (0.3, 40), (0.07621256151536605, 81)]
+)
 def test_a_reduced_m_step_has_the_pairs_that_stay_in_a_span_and_no_others(mu, k):
+    """None counts for more than it did: in the last one both roundings of mu * #U/k go up."""
     objective = in_planes(mu, k)
-    pairs = objective.pairs
-    c = dict(zip(map(tuple, pairs.labeled.tolist()), pairs.labeled_weights, strict=True))
-    each = mu if k is None else mu * pairs.n_unlabeled / k
-    reduced = list(_reduced_m_steps(objective))
-    for made, (kept, unlabeled) in zip(reduced, brute_force(objective), strict=True):
+    for made, groups in zip(_reduced_m_steps(objective), GROUPS, strict=True):
         assert made.mu == made.trace_weight == 0.0
         assert made.threshold == objective.threshold
-        expected = {row: c[row] for row in [*map(tuple, pairs.similar.tolist()), *kept]}
-        expected |= dict.fromkeys(unlabeled, pytest.approx(each, rel=1e-14))
-        rows = [*map(tuple, made.pairs.labeled.tolist())]
-        assert len(rows) == len(expected)
-        assert dict(zip(rows, made.pairs.labeled_weights, strict=True)) == expected
-        np.testing.assert_array_equal(made.pairs.similar, pairs.similar)
-
-
-def test_no_weight_of_a_drawn_pair_is_rounded_up():
-    """mu * #U/k, where both roundings go up by nearly as much as they can."""
-    n_unlabeled = in_planes(1.0).pairs.n_unlabeled
-    excess = {
-        k: Fraction(n_unlabeled / k) - Fraction(n_unlabeled, k) for k in range(75, n_unlabeled)
-    }
-    k = max(excess, key=lambda k: excess[k])
-    objective, ratio = in_planes(1.0, k), n_unlabeled / k
-    mus = (np.random.default_rng(0).uniform(1.15, 1.25, 4000) / ratio / 16.0).tolist()
-    mus.sort(key=lambda mu: Fraction(mu) * n_unlabeled / k - Fraction(mu * ratio))
-    for mu in mus[:10]:
-        true = Fraction(mu) * n_unlabeled / k
-        changed = replace(objective, unlabeled_weight=mu)
-        for made, (kept, _) in zip(_reduced_m_steps(changed), brute_force(changed), strict=True):
-            weights = made.pairs.labeled_weights[objective.pairs.n_similar + len(kept) :]
-            assert len(weights)
-            for weight in weights.tolist():
-                assert true * (1 - 16 * Fraction(UNIT)) <= Fraction(weight) <= true
+        np.testing.assert_array_equal(made.pairs.similar, objective.pairs.similar)
+        expected, rows = within(objective, groups), list(map(tuple, made.pairs.labeled.tolist()))
+        assert sorted(rows) == sorted(expected)
+        for row, weight in zip(rows, made.pairs.labeled_weights.tolist(), strict=True):
+            assert expected[row] * (1 - 16 * Fraction(UNIT)) <= Fraction(weight) <= expected[row]
 
 
 def test_pinned_bounds_are_for_labels_that_are_zero_and_a_regularizer_that_is_psd():
