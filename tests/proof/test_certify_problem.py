@@ -136,7 +136,6 @@ def test_parameters_have_their_values():
         (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.loggamma(x)))), "loggamma"),
         (lambda x: cp.Problem(cp.Maximize(cp.sum(cp.log_normcdf(x)))), "log_normcdf"),
         (lambda x: cp.Problem(cp.Minimize(cp.Constant(1.0))), "no variables"),
-        (lambda x: cp.Problem(cp.Minimize(x[0]), [x >= np.array([np.nan, 1.0])]), "NaN"),
     ],
 )
 def test_refusals_are_by_name(problem, match):

@@ -128,7 +128,6 @@ def test_quadratic_forms_in_constraints_have_the_matrix_that_was_given():
     ("problem", "holds"),
     [
         (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.Variable(2, boolean=True)))), False),
-        (lambda x: cp.Problem(cp.Minimize(x[0]), [x >= cp.Variable(2, integer=True)]), False),
         (lambda x: cp.Problem(cp.Minimize(x[0]), [cp.constraints.FiniteSet(x, [1, 2])]), False),
         (lambda x: cp.Problem(cp.Minimize(cp.quad_form(x, cp.psd_wrap(-np.eye(2))))), False),
         (lambda x: cp.Problem(cp.Minimize(cp.quad_form(x, np.eye(2)))), True),
