@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import array_api_strict
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -116,16 +117,17 @@ def test_the_error_of_a_matrix_bounds_the_true_one():
         assert t < 1e-3 * float(np.sum(degrees @ Z**2 / D))
 
 
-def test_emulated_float64_is_refused_on_a_device(monkeypatch):
+@pytest.mark.parametrize("name", ["CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"])
+def test_emulated_float64_is_refused_on_a_device(monkeypatch, name):
     """Its rounding errors are not those of float64; on NumPy's arrays the switch does nothing."""
-    import array_api_strict
-
     on_numpy = random_objective(0, "hyper")
     pairs = on_numpy.pairs
-    on_device = PairSet.from_constraints(
-        array_api_strict.asarray(pairs.points), pairs.similar, pairs.dissimilar
-    )
-    monkeypatch.setenv("CUBLAS_EMULATE_DOUBLE_PRECISION", "1")
+    points = array_api_strict.asarray(pairs.points)
+    on_device = MStepObjective(PairSet.from_constraints(points, pairs.similar, pairs.dissimilar))
+    for value in ("", "0"):
+        monkeypatch.setenv(name, value)
+        assert certify(on_device, np.eye(4)).dual_value > 0.0
+    monkeypatch.setenv(name, "1")
     assert certify(on_numpy, np.eye(4)).dual_value > 0.0
-    with pytest.raises(ArithmeticError, match="CUBLAS_EMULATE_DOUBLE_PRECISION is set"):
-        certify(MStepObjective(on_device), np.eye(4))
+    with pytest.raises(ArithmeticError, match=f"{name} is set"):
+        certify(on_device, np.eye(4))
