@@ -163,15 +163,17 @@ def test_products_with_pairs_are_enclosed(n):
     dense = rng.standard_normal((n, 3)) * 10.0 ** rng.integers(-9, 9, (n, 3))
     dense[rng.random((n, 3)) < 0.3] = 0.0
     y = Pair.of(rng.standard_normal(n)).plus(1e-17 * rng.standard_normal(n))
-    c = rng.standard_normal(3)
-    found = AccurateMatrix(scipy.sparse.csc_array(dense)).transpose_times(y, c)
+    matrix = AccurateMatrix(scipy.sparse.csc_array(dense))
     low, high = dot(dense[:, 0], y)
     with ctx.workprec(BITS):
         product = exact(dense).transpose() * sum(exact(part).transpose() for part in y[:2])
-        off = product + exact(c).transpose() - sum(exact(part).transpose() for part in found[:2])
-        assert is_within(off, exact(found.error).transpose())
         assert low <= product[0, 0] <= high
-    assert np.all(found.error <= 1e-25 * np.abs(dense).sum(axis=0))
+        for c in (np.zeros(3), rng.standard_normal(3)):
+            found = matrix.transpose_times(y, c if c.any() else None)
+            middle = sum(exact(part).transpose() for part in found[:2])
+            off = product + exact(c).transpose() - middle
+            assert is_within(off, exact(found.error).transpose())
+            assert np.all(found.error <= 1e-25 * np.abs(dense).sum(axis=0))
     x = cp.Variable(n)
     x.value = dense[:, 0]
     low, high = point.judge_point(cp.Problem(cp.Minimize(cp.sum(x)))).objective
