@@ -61,17 +61,6 @@ def test_no_number_goes_through_more_additions_than_are_counted(count):
         assert abs(arb(float(found)) - true) <= gamma(chain(count)) * true
 
 
-def test_dust_is_forgotten_where_a_sum_is_not_short():
-    x, true = one_and_dust(100_003)
-    assert abs(float(np.cumsum(x)[-1]) - true) > gamma(totals_chain(100_003)) * true
-
-
-def test_the_counts_grow_slowly():
-    """By hand: RUN numbers at a level, one more for what is left over, and the last level."""
-    assert [totals_chain(n) for n in (10, 100, 256 * 256, 1_000_000)] == [10, 24, 67, 84]
-    assert [product_chain(n) for n in (10, 100, 256, 10_000)] == [11, 23, 32, 200]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_a_difference_and_its_rest_are_exact(seed):
     rng = np.random.default_rng(seed)
@@ -124,29 +113,16 @@ def test_leading_parts_are_multiplied_without_a_rounding(m):
     assert_within(*accurate_product(X, np.zeros_like(X), X.T), exact(X) * exact(X.T), m + 4)
 
 
-def test_a_product_may_be_off_by_a_whole_unit():
-    """1 + 2^-26 + 2^-27 + 2^-53, halfway between two doubles."""
-    x, t = np.array([[1.0 + 2.0**-26]]), np.array([[1.0 + 2.0**-27]])
-    assert_within(*accurate_product(x, np.zeros((1, 1)), t), exact(x) * exact(t), 5)
-
-
 def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
     """Of more rows than medians are taken of, and than are multiplied at a time."""
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(5_000, 4)), rng.normal(size=(4, 3))
-    for n in (1_500, 3_000, 5_000):
+    for n in (0, 1_500, 3_000, 5_000):
         product, sizes = accurate_product(X[:n], np.zeros((n, 4)), T)
         assert product.shape == sizes.shape == (n, 3)
         np.testing.assert_allclose(product, X[:n] @ T, rtol=0, atol=1e-14)
     unchanged, _ = accurate_product(X, np.zeros_like(X), np.eye(4)[:, :3])
     np.testing.assert_array_equal(unchanged, X[:, :3])
-    X[:, 0] = 0.0
-    X[7, 0] = 1e-9  # the scale of a feature that hardly any row has
-    T = np.ones((4, 1)) * [[1e9], [1.0], [1.0], [1.0]]
-    product, sizes = accurate_product(X, np.zeros_like(X), T)
-    assert sizes[7, 0] < 0.2 * (np.abs(X[7]) @ np.abs(T))[0]
-    empty, sizes = accurate_product(X[:0], X[:0], T[:, [0] * 3])
-    assert empty.shape == sizes.shape == (0, 3)
 
 
 def test_rows_of_the_smallest_numbers_are_cut_without_an_overflow():

@@ -3,65 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 
+import array_api_strict
 import numpy as np
 import pytest
 from flint import arb, ctx
-from high_precision import BITS, differences, exact, is_positive_definite, moment, solve_quietly
-from instances import dual_terms, dual_value, random_objective, random_psd
-from scipy.linalg import eigh
-from scipy.special import expit
+from high_precision import BITS, differences, exact, is_positive_definite, moment
+from instances import random_objective
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.certificate import Certificate, certify_factor, certify_m_step
+from seraph_cvx.certificate import Certificate, certify_m_step
 from seraph_cvx.certificate.certificate import LowerBound
-from seraph_cvx.certificate.pair_bounds import bound_pairs
-from seraph_cvx.numerics.psd_cone import check_metric, scaled_factor
 from seraph_cvx.proof.rounding import UNIT, MatrixError, down, gamma, up
-
-
-def with_a_plane(seed, mu):
-    """Similar pairs lie in a coordinate plane of space, so that M is singular."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(9, 3))
-    X[:6, 2] = 0.0
-    pairs = PairSet.from_constraints(X, [(0, 1), (1, 2), (3, 4)], [(0, 5), (0, 2), (2, 7)])
-    return MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
-
-
-@pytest.mark.parametrize("mu", [0.0, 0.05, 2.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_where_m_is_singular_the_pairs_in_its_range_carry_the_bound(seed, mu):
-    """r_k = 0 on all others, and those shrunk until they are feasible in the plane."""
-    objective = with_a_plane(seed, mu)
-    V, c, b = dual_terms(objective)
-    used = c > 0.0
-    A = random_psd(np.random.default_rng(seed), 3, size=0.5)
-    posterior = expit(np.sum((V @ A) * V, axis=1) - objective.threshold)
-    r = (V[:, 2] == 0.0) * (1.0 - posterior)
-    Z = V[:, :2]
-    M, pull = (Z.T * (c - b)) @ Z, (Z.T * (c * r)) @ Z
-    step = 1.0 / max(1.0, float(eigh(pull, M, eigvals_only=True)[-1]))
-    at_the_point = dual_value(1.0 - step * r[used], c[used], b[used], objective.threshold)
-    kappa, total = float(np.sum(c - b)), float(np.sum(c * r))
-    between = dual_value(1.0 - r[used], c[used], b[used], objective.threshold) * step
-    between -= (1.0 - step) * objective.threshold * kappa + step * np.log(step) * total
-    found = certify(objective, A)
-    assert between <= at_the_point + 1e-12
-    assert found.dual_value >= max(between, 0.0) - 1e-9
-    rng = np.random.default_rng(seed)
-    assert found.dual_value <= min(objective.value(random_psd(rng, 3, s)) for s in range(1, 99))
-
-
-def test_an_optimum_that_is_not_attained_is_approached_by_the_bound():
-    """Along the falling direction f falls to its infimum, and the gap closes without R."""
-    objective = with_a_plane(0, mu=0.0)
-    assert not objective.attains_optimum
-    solution = solve_quietly(objective, max_iter=300)
-    A = solution.metric + 1e6 * np.diag([0.0, 0.0, 1.0])
-    assert certify(objective, A).relative_gap < 1e-3
 
 
 def test_enough_is_enough():
@@ -83,26 +37,6 @@ def test_the_gap_is_relative_to_the_value_from_one_on(primal, dual, gap):
     assert Certificate(primal, dual, "").relative_gap == pytest.approx(gap, rel=1e-15)
 
 
-def test_the_gaps_are_rounded_up():
-    rng = np.random.default_rng(0)
-    primal = rng.uniform(1.0, 100.0, 200)
-    random = zip(primal, primal * (1.0 - rng.uniform(0.0, 1e-3, 200)), strict=True)
-    for upper, lower in ((1.0, 1e-30), (0.3, 0.1), (10.0, 9.9), *random):
-        certificate = Certificate(upper, lower, "")
-        exact_gap = Fraction(upper) - Fraction(lower)
-        assert Fraction(certificate.duality_gap) >= exact_gap
-        assert Fraction(certificate.relative_gap) * max(1, Fraction(upper)) >= exact_gap
-
-
-def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
-    objective = random_objective(0, "hyper")
-    bounds, coordinates = bound_pairs(objective, np.eye(4)), objective.geometry.dual_coordinates
-    certificate = certify(objective, np.eye(4))
-    for made in (certificate, objective, bounds, bounds.dual_error, coordinates):
-        with pytest.raises(FrozenInstanceError):
-            setattr(made, fields(made)[0].name, None)
-
-
 def test_the_gradient_is_named_where_it_is_feasible_as_it_is():
     objective, named = random_objective(0, "proj", threshold=0.1), set()
     for size in np.geomspace(1e-3, 1e3, 25):
@@ -122,23 +56,6 @@ def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkey
         certify(objective, np.eye(4))
 
 
-def test_the_factor_is_what_the_upper_bound_is_of():
-    objective = random_objective(0, "hyper", q="streamed")
-    A = random_psd(np.random.default_rng(0), 4)
-    certificate = certify(objective, A)
-    L = certificate.factor
-    np.testing.assert_allclose(L @ L.T, A, rtol=1e-13, atol=1e-15)
-    assert certificate.primal_value == pytest.approx(objective.value(A), rel=1e-12)
-    assert certify_factor(objective, L).primal_value == certificate.primal_value
-
-
-def test_a_metric_so_large_that_f_overflows_has_a_certificate_all_the_same():
-    objective = random_objective(0, "hyper")
-    certificate = certify(objective, 1e300 * np.eye(4))
-    assert certificate.primal_value > 1e300
-    assert 0.0 <= certificate.dual_value < 1e3
-
-
 def test_a_manifold_term_that_is_not_psd_leaves_no_bound():
     """f falls without end along its negative direction if no pair stands in the way."""
     pairs = PairSet.from_constraints([[0.0, 0.0], [1.0, 0.0]], [(0, 1)], [])
@@ -146,15 +63,6 @@ def test_a_manifold_term_that_is_not_psd_leaves_no_bound():
     certificate = certify(objective, np.eye(2))
     assert certificate.dual_value == -math.inf
     assert certificate.relative_gap == math.inf
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_what_was_checked_once_is_not_changed_by_a_second_check(seed):
-    rng = np.random.default_rng(seed)
-    A = random_psd(rng, 5, rank=2)
-    A = A - 1e-10 * np.diag(np.diag(A)) * (seed % 2)
-    once = check_metric(A, 5)
-    np.testing.assert_array_equal(check_metric(once, 5), once)
 
 
 TINY = [1e-300, 1e-20, 3e-17, 6e-17, 1e-16, 1.7e-16, 3e-16, 3e-13, 1e-14, 1e-12, 1e-9]
@@ -209,25 +117,17 @@ def test_the_error_of_a_matrix_bounds_the_true_one():
         assert t < 1e-3 * float(np.sum(degrees @ Z**2 / D))
 
 
-@pytest.mark.parametrize("m", [3, 30])
-def test_a_scaled_factor_does_not_depend_on_the_units(m):
-    rng = np.random.default_rng(0)
-    A = random_psd(rng, m)
-    scale = 2.0 ** rng.integers(-40, 40, m).astype(float)
-    L, other = scaled_factor(A), scaled_factor(A * scale[:, None] * scale)
-    np.testing.assert_allclose(other / scale[:, None], L, rtol=1e-6, atol=1e-9 * np.max(np.abs(L)))
-
-
-def test_emulated_float64_is_refused_on_a_device(monkeypatch):
+@pytest.mark.parametrize("name", ["CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"])
+def test_emulated_float64_is_refused_on_a_device(monkeypatch, name):
     """Its rounding errors are not those of float64; on NumPy's arrays the switch does nothing."""
-    import array_api_strict
-
     on_numpy = random_objective(0, "hyper")
     pairs = on_numpy.pairs
-    on_device = PairSet.from_constraints(
-        array_api_strict.asarray(pairs.points), pairs.similar, pairs.dissimilar
-    )
-    monkeypatch.setenv("CUBLAS_EMULATE_DOUBLE_PRECISION", "1")
+    points = array_api_strict.asarray(pairs.points)
+    on_device = MStepObjective(PairSet.from_constraints(points, pairs.similar, pairs.dissimilar))
+    for value in ("", "0"):
+        monkeypatch.setenv(name, value)
+        assert certify(on_device, np.eye(4)).dual_value > 0.0
+    monkeypatch.setenv(name, "1")
     assert certify(on_numpy, np.eye(4)).dual_value > 0.0
-    with pytest.raises(ArithmeticError, match="CUBLAS_EMULATE_DOUBLE_PRECISION is set"):
-        certify(MStepObjective(on_device), np.eye(4))
+    with pytest.raises(ArithmeticError, match=f"{name} is set"):
+        certify(on_device, np.eye(4))

@@ -8,7 +8,6 @@ package says by an ArithmeticError. Every way to make an objective is a family.
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 
 import joblib
@@ -27,7 +26,7 @@ from stress_search import Search  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 import seraph_cvx.engine.pair_sums  # noqa: E402
-from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
+from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
 from seraph_cvx.engine.cluster import ClusterSums  # noqa: E402
 from seraph_cvx.numerics.psd_cone import scaled_factor  # noqa: E402
@@ -48,33 +47,33 @@ def slow(*values):
 
 
 FALSE_WITHOUT_ROUNDING = {
-    "far points": [10076, 10116],
-    "clusters far apart": [10015, 10028],
-    "scales of features": [10002, 10003],
-    "more features than points": [10054, 10077],
-    "one pair": [10011, 10086],
-    "nearly collinear": [10011, 10015],
-    "exactly collinear": [10005, 10010],
-    "duplicated points": [10017, 10018],
-    "thresholds": [10003, 10004],
-    "unlabeled weights": [10017, 10072],
-    "confidences": [10014, 10022],
-    "manifold terms": [10014, 10024],
-    "given soft labels": [10029, 10046],
-    "tiny posteriors": [10028],
-    "mixed": [10005, 10008],
-    "sampled pairs of one feature": [10017, 10022],
-    "one feature": [10006, 10008],
-    "two points": [10020, 10051],
-    "huge and tiny weights": [10004, 10043],
-    "denormal numbers": [10019],
-    "ridge": [10000, 10005],
-    "LogDet": [10004],
-    "trace bound": [10004, 10014],
-    "upper bound": [10007, 10009],
-    "diagonal metric": [10000, 10005],
-    "sparse metric": [10017, 10024],
-    "linear blocks": [10000, 10016],
+    "far points": 10076,
+    "clusters far apart": 10015,
+    "scales of features": 10002,
+    "more features than points": 10054,
+    "one pair": 10011,
+    "nearly collinear": 10011,
+    "exactly collinear": 10005,
+    "duplicated points": 10017,
+    "thresholds": 10003,
+    "unlabeled weights": 10017,
+    "confidences": 10014,
+    "manifold terms": 10014,
+    "given soft labels": 10029,
+    "tiny posteriors": 10028,
+    "mixed": 10005,
+    "sampled pairs of one feature": 10017,
+    "one feature": 10006,
+    "two points": 10020,
+    "huge and tiny weights": 10004,
+    "denormal numbers": 10019,
+    "ridge": 10000,
+    "LogDet": 10004,
+    "trace bound": 10004,
+    "upper bound": 10007,
+    "diagonal metric": 10000,
+    "sparse metric": 10017,
+    "linear blocks": 10000,
 }
 """Seeds whose lower bounds are above the optimum where rounding errors are not counted."""
 
@@ -153,11 +152,12 @@ def test_certificates_on_extreme_data_are_true_thousands_of_times(family):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("part", [slice(0, None, 4), slow(slice(None))], ids=["a quarter", "all"])
+@pytest.mark.parametrize(
+    "part", [slice(0, None, 2), slow(slice(1, None, 2))], ids=["a half", "the others"]
+)
 def test_rounding_errors_that_are_not_counted_are_seen(monkeypatch, part):
     """And the same certificates are true where they are; which are false depends on the machine."""
-    every = [(family, seed) for family, seeds in FALSE_WITHOUT_ROUNDING.items() for seed in seeds]
-    chosen = every[part]
+    chosen = list(FALSE_WITHOUT_ROUNDING.items())[part]
     for family, seed in chosen:
         assert_family_is_true(family, [seed])
     monkeypatch.setattr(rounding.gamma, "__code__", (lambda roundings: 0.0).__code__)
@@ -306,35 +306,6 @@ def test_explicit_iris_with_a_sentinel_for_a_missing_value(value):
         assert certificate.dual_value <= certificate.primal_value
 
 
-@pytest.mark.parametrize(("value", "max_iter"), [(2e7, 1), slow(1e8, None)])
-def test_explicit_the_estimator_on_iris_with_a_sentinel(value, max_iter):
-    X, y, _ = iris_with_a_sentinel(value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        certificate = SERAPH(max_iter=max_iter).fit(X, y).certificate_
-    assert certificate.dual_value <= certificate.primal_value
-
-
-@pytest.mark.parametrize("labels", [[0, 0, 1, 1, -1, -1], [0, 1, 0, 1, 2, 2]])
-@pytest.mark.parametrize("seed", [0, slow(1)])
-def test_explicit_six_points_with_features_of_twelve_orders_of_magnitude(seed, labels):
-    X = np.random.default_rng(seed).normal(size=(6, 8)) * np.geomspace(1e-6, 1e6, 8)
-    assert_true(MStepObjective(PairSet.from_labels(X, labels), trace_weight=1e9))
-
-
-@pytest.mark.parametrize("seed", [0, 5, 25, *map(slow, (29, 52, 58, 59))])
-def test_explicit_ill_conditioned_manifold_terms(seed):
-    """Eigenvalues from 1e-12 to 1e12; rounding leaves one below zero, and f without a bound."""
-    rng = np.random.default_rng(seed)
-    m, n = int(rng.integers(2, 5)), int(rng.integers(2, 5))
-    X = np.round(rng.normal(size=(n, m)), 1)
-    directions = np.linalg.qr(rng.normal(size=(m, m)))[0] if seed % 2 else np.eye(m)
-    term = (directions * 10.0 ** np.round(rng.uniform(-12, 12, size=m))) @ directions.T
-    pairs = PairSet.from_labels(X, [0, 1, *rng.integers(-1, 2, size=n - 2)])
-    settings = {"trace_weight": float(rng.choice([0.0, 1e-3, 1.0])), "unlabeled_weight": 0.0}
-    assert_true(MStepObjective(pairs, manifold_term=(term + term.T) / 2.0, **settings))
-
-
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
 @pytest.mark.parametrize(
     ("seed", "noise"),
@@ -446,24 +417,6 @@ def test_the_closed_form_of_one_pair_is_what_the_search_finds():
             near += bool(min(values, key=lambda x: x.mid()) <= optimum + 1e-15 * abs(optimum))
         known += 1
     assert near >= 0.75 * known
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("family", "share"),
-    [("one feature", 0.6), ("thresholds", 0.6), ("trace weights", 0.6), ("sampled pairs", 0.4)],
-)
-def test_the_judges_dual_is_below_every_value_and_near_the_least(family, share):
-    """So a value that the search finds is as good as optimal."""
-    near = known = 0
-    for judge, factors in filter(None, (best_found(family, seed) for seed in range(12))):
-        values = [value for value in map(judge.value, factors) if value is not None]
-        least = min(values, key=lambda x: x.mid())
-        bounds = [judge.lower_bound(L) for L in (factors[0], factors[-1])]
-        assert not any(value < bound for bound in bounds if bound is not None for value in values)
-        known += 1
-        near += bounds[-1] is not None and bool(least - bounds[-1] <= 1e-3 * (abs(least) + 1e-12))
-    assert near >= share * known
 
 
 FORGERIES = {

@@ -13,7 +13,6 @@ from seraph_cvx.proof.verified_psd import (
     dominating_root,
     is_proven_positive_definite,
     log_determinant_bounds,
-    power_of_two_scale,
 )
 
 
@@ -58,10 +57,6 @@ def of_signs(k, columns):
     return F @ F.T
 
 
-def test_a_shift_that_was_too_small_is_followed_by_a_larger_one():
-    assert is_proven_positive_definite(of_signs(40, 40), np.zeros(40))
-
-
 @pytest.mark.parametrize("shift", [-1e-14, 1e-14, 1e4])
 @pytest.mark.parametrize("size", [1.0, 1e6])
 def test_what_a_factor_leaves_out_is_no_more_than_is_said(size, shift):
@@ -101,13 +96,6 @@ def test_an_error_as_large_as_the_matrix_leaves_nothing():
     assert not is_proven_positive_definite(beside, np.full(2, 1.0 - 2.0**-50))
 
 
-def test_scaling_is_by_powers_of_two():
-    diagonal = 10.0 ** np.linspace(-300, 300, 50)
-    scale = power_of_two_scale(diagonal)
-    assert np.all(np.frexp(scale)[0] == 0.5)
-    assert np.all((scale * diagonal * scale >= 0.5) & (scale * diagonal * scale < 2.0))
-
-
 @pytest.mark.parametrize("share", [1e-15, 0.1])
 @pytest.mark.parametrize("seed", range(20))
 def test_a_dominating_root_dominates(seed, share):
@@ -121,12 +109,6 @@ def test_a_dominating_root_dominates(seed, share):
     excess = S * S.transpose() - exact(G) - exact(np.diag(error))
     assert is_positive_definite(excess)
     assert np.all(np.diag(rounded(excess)) < 1e-11 * np.diag(G))
-
-
-def test_a_matrix_with_many_rows_has_a_root_and_one_with_a_zero_on_its_diagonal_has_none():
-    assert dominating_root(np.ones((100, 100)), np.zeros(100)) is not None
-    for diagonal in ([0.0], [1.0, 0.0], []):
-        assert dominating_root(np.diag(diagonal), np.zeros(len(diagonal))) is None
 
 
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])

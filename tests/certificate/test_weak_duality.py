@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from flint import arb, ctx
-from high_precision import BITS, random_factors, solve_quietly, total
+from high_precision import random_factors, solve_quietly
 from instances import (
     SETTINGS,
     dual_matrix,
@@ -27,12 +26,9 @@ from scipy.special import expit, xlog1py
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.certificate.certificate import lower_bounds
-from seraph_cvx.certificate.pair_bounds import Gain, bound_pairs
-from seraph_cvx.datasets import load_sampling
+from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.m_step.solve import OWN_SOLVERS
-from seraph_cvx.model.posterior import negative_logs
 from seraph_cvx.numerics.psd_cone import scaled_factor
-from seraph_cvx.proof.rounding import LARGEST_LOG
 
 ALLOWANCE = 1e-12
 """Relative to max(1, |f|): rounding, no more."""
@@ -49,33 +45,19 @@ LARGE_MU = {"unlabeled_weight": 30.0, "trace_weight": 0.1}
 
 CASES = [
     ("gaussian", 15, 4, "hyper", "start"),
-    ("gaussian", 15, 4, "hyper", "random"),
     ("gaussian", 15, 4, "hyper", "streamed"),
     ("gaussian", 12, 3, "other", "random"),
     ("gaussian", 15, 8, "post", "start"),
-    ("gaussian", 15, 4, "post", "random"),
-    ("gaussian", 15, 4, "post", "streamed"),
     ("gaussian", 15, 8, "none", "start"),
-    ("gaussian", 15, 1, "none", "start"),
     ("gaussian", 15, 4, "proj", "start"),
     ("gaussian", 6, 12, "hyper", "random"),
-    ("gaussian", 6, 12, "post", "random"),
-    ("duplicated", 14, 3, "hyper", "random"),
     ("duplicated", 14, 3, "post", "start"),
-    ("constant feature", 14, 3, "hyper", "streamed"),
     ("constant feature", 14, 3, "post", "random"),
     ("collinear", 14, 3, "hyper", "start"),
-    ("collinear", 14, 3, "post", "random"),
     ("gaussian", 12, 3, "large mu", "streamed"),
     ("far from the origin", 12, 3, "hyper", "random"),
 ]
 """Which points, how many, of how many features; the setting; and where soft labels are from."""
-
-SCALED = [pytest.param(case, 1.0, id=str(case)) for case in CASES]
-SCALED += [
-    pytest.param(case, 1e3 if k % 2 else 1e-3, marks=pytest.mark.slow, id=f"{case} scaled")
-    for k, case in enumerate(CASES[::2])
-]
 
 
 def make(case, scale):
@@ -111,9 +93,12 @@ def assert_weak_duality(objective, answer, factors=()):
     assert_not_above(max(certificate.dual_value for certificate in certificates), best)
 
 
-@pytest.mark.parametrize(("case", "scale"), SCALED)
+@pytest.mark.parametrize(
+    "scale", [1.0, *(pytest.param(x, marks=pytest.mark.slow) for x in (1e-3, 1e3))]
+)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_weak_duality_at_random_psd_points(case, scale):
-    """30 instances, 9 points each, zero first: of any rank, near zero to far away."""
+    """36 instances, 9 points each, zero first: of any rank, near zero to far away."""
     objective = make(case, scale)
     m = objective.pairs.n_features
     answer = solve_quietly(objective, tol=1e-9, max_iter=300)
@@ -158,34 +143,6 @@ def test_weak_duality_when_no_two_counted_points_differ(unlabeled_weight, trace_
         assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_solver_and_referee_agree_on_what_is_psd_with_very_badly_scaled_features(seed):
-    """The solver's B is PSD; T B T' must be so for the referee, though T spans eight orders."""
-    coin = random_pairs(seed, n=14, m=5)
-    X = np.random.default_rng(seed).normal(size=(14, 5)) * np.geomspace(1e-4, 1e4, 5)
-    pairs = PairSet.from_constraints(X, coin.similar, coin.dissimilar)
-    assert solve_m_step(MStepObjective(pairs), tol=1e-6).status is Status.CERTIFIED
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
-def test_weak_duality_where_the_optimum_is_not_attained_and_the_solver_is_let_go(unlabeled_weight):
-    """Left without a limit on an infimum at infinity, it must stop near it, not run past it."""
-    drawn = load_sampling("wine", n_points=40)
-    objective = MStepObjective(
-        PairSet.from_labels(drawn.X, drawn.y),
-        unlabeled_weight=unlabeled_weight,
-        trace_weight=0.0,
-    )
-    assert not objective.attains_optimum
-    answer = solve_quietly(objective, tol=1e-6)
-    exact = exact_value(objective, scaled_factor(answer.metric))
-    assert answer.value == pytest.approx(exact, rel=1e-6)
-    assert_not_above(answer.certificate.dual_value, answer.value)
-    assert answer.relative_gap <= 1e-4
-    assert answer.status is not Status.CERTIFIED
-
-
 def gain_over_chord(tau, distance, c):
     """By how much D(anchor + tau*(p - anchor)) is above its chord, from the guide's formulas."""
     delta, total = 1.0 - tau, c @ distance
@@ -193,31 +150,6 @@ def gain_over_chord(tau, distance, c):
     logs = c @ np.minimum(-xlog1py(1.0, -distance), 10.0 * math.log(2.0))
     near = delta * (logs - total) - 2.0**10 * delta**2 * total
     return -tau * math.log(tau) * total + max(tau * delta * bend, near)
-
-
-def exact_entropy(p):
-    return total(-t * t.log() for t in (p, 1 - p) if 0 < t < 1)
-
-
-@pytest.mark.parametrize("tau", [1.0 - 2.0**-40, 1.0 - 2.0**-20, 0.999, 0.7, 0.01])
-def test_gain_over_the_chord_is_a_bound_and_exact_to_first_order(tau):
-    """Against H(tau x) - tau H(x) with 240 digits."""
-    rng = np.random.default_rng(7)
-    x = np.concatenate([rng.uniform(0.0, 0.99, 40), 2.0 ** -rng.integers(1, 60, 20), [0.0, 0.5]])
-    for distance, is_capped in ((x, False), (np.append(x, [1.0 - 2.0**-12, 1.0]), True)):
-        c = rng.uniform(0.1, 10.0, len(distance))
-        log = negative_logs(distance)[1]
-        terms = distance, (1.0 - distance) * log, np.minimum(log, LARGEST_LOG)
-        gain = Gain.of([[np.sum(c * term) for term in terms]], len(distance)).at(tau)
-        with ctx.workprec(BITS):
-            starts = [*map(arb, distance.tolist())]
-            rises = [exact_entropy(tau * start) - tau * exact_entropy(start) for start in starts]
-            chord = total(weight * rise for weight, rise in zip(c.tolist(), rises, strict=True))
-            missing = float(chord - total(map(arb, gain)))
-        assert missing >= 0.0
-        assert gain_over_chord(tau, distance, c) == pytest.approx(math.fsum(gain), rel=1e-9)
-        if not is_capped:
-            assert missing <= 2.0**11 * (1.0 - tau) ** 2 * np.sum(c) + 1e-14 * np.sum(c)
 
 
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])
@@ -297,8 +229,3 @@ def test_the_projection_of_a_solvers_answer_is_certified_and_called_so():
     for wrong in (np.eye(1), np.full_like(A, np.nan)):
         with pytest.raises(ValueError, match=r"has shape|NaN"):
             certify(objective, wrong, project=True)
-
-
-def test_failure_path_a_matrix_that_is_not_psd_is_not_certified():
-    with pytest.raises(ValueError, match="not positive semidefinite"):
-        certify(random_objective(0, "hyper"), -np.eye(4))

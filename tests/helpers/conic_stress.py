@@ -60,24 +60,17 @@ class Instance:
 
 def orthogonal(rng: np.random.Generator, side: int) -> list[np.ndarray]:
     """Integer vectors that are orthogonal to each other: columns of a rotation times its scale."""
-    a, b, c, d = (int(v) for v in rng.integers(-2, 3, 4))
+    a, *v = (int(value) for value in rng.integers(-2, 3, 4))
     if side == 1:
         return [np.array([1])]
     if side == 2:
-        a = a or 1
+        a, b = a or 1, v[0]
         return [np.array([a, b]), np.array([-b, a])]
-    if not (a or b or c or d):
-        a = 1
-    rotation = np.array(
-        [
-            [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
-            [2 * (b * c + a * d), a * a - b * b + c * c - d * d, 2 * (c * d - a * b)],
-            [2 * (b * d - a * c), 2 * (c * d + a * b), a * a - b * b - c * c + d * d],
-        ]
-    )
+    a, unit = a if a or any(v) else 1, np.eye(3, dtype=int)
+    columns = (a * a - np.dot(v, v)) * unit + 2 * np.outer(v, v) + 2 * a * np.cross(v, unit)
     if side == 3:
-        return list(rotation.T)
-    return [np.append(v, 0) for v in rotation.T] + [np.array([0, 0, 0, 1])]
+        return list(columns)
+    return [np.append(column, 0) for column in columns] + [np.array([0, 0, 0, 1])]
 
 
 def pair_nonnegative(rng, size):
@@ -234,12 +227,10 @@ def redundant(rng: np.random.Generator, draft: Draft) -> Draft:
                 draft, kind, list(weights @ draft.A[rows]), list(weights @ draft.s[rows])
             )
     if rng.random() < 0.5:
-        A = np.hstack([draft.A, draft.A[:, :1]])
+        unit = np.eye(len(draft.x), dtype=int).astype(object)
+        T = np.hstack([unit, unit[:, :1]])
         x = np.append(draft.x, 0)
-        P = np.zeros((len(x), len(x)), dtype=object)
-        P[:-1, :-1], P[-1, :-1], P[:-1, -1] = draft.P, draft.P[0], draft.P[:, 0]
-        P[-1, -1] = draft.P[0, 0]
-        draft = Draft(A, draft.s, draft.y, x, P, draft.cones)
+        draft = Draft(draft.A @ T, draft.s, draft.y, x, T.T @ draft.P @ T, draft.cones)
     return draft
 
 
@@ -347,7 +338,7 @@ def from_draft(rng: np.random.Generator, draft: Draft, **options: Any) -> Instan
 
 def tolerant(rng: np.random.Generator) -> Instance | None:
     """A program whose constraints may be violated: its optimum falls by tolerance * e'y at most."""
-    draft = drafted(rng, some_kinds(rng, CONES), quadratic=bool(rng.random() < 0.3))
+    draft = any_draft(rng)
     tolerance = 10.0 ** -int(rng.integers(1, 9))
     e = np.concatenate([np.array(unit(*cone), dtype=object) for cone in draft.cones])
     equalities = np.array(row_kinds(draft)) == "zero"
@@ -371,7 +362,7 @@ def unit(kind: str, size: Any, rows: int) -> list[int]:
 
 def within_bounds(rng: np.random.Generator) -> Instance | None:
     """A program with bounds on its variables that an optimal point respects."""
-    draft = drafted(rng, some_kinds(rng, CONES), quadratic=bool(rng.random() < 0.3))
+    draft = any_draft(rng)
     slack = int(rng.choice([0, 1, 1000]))
 
     def relax(factor: Fraction, rows: Any, columns: Any) -> Any:
@@ -386,6 +377,10 @@ def some_kinds(rng: np.random.Generator, among: tuple[str, ...]) -> list[str]:
 
 
 CONES = ("zero", "nonnegative", "second_order", "psd", "exponential", "power")
+
+
+def any_draft(rng: np.random.Generator) -> Draft:
+    return drafted(rng, some_kinds(rng, CONES), quadratic=bool(rng.random() < 0.3))
 
 
 def built(*among: str, quadratic: bool = False, change: Callable[..., Draft] | None = None):
@@ -433,54 +428,56 @@ def unbounded(rng: np.random.Generator) -> Instance | None:
 # ---- textbook programs without a dual optimum, or without an optimum ---------------------------
 
 
+PSD_TEXTBOOK: dict[str, Any] = {
+    # [[0, y1, 0], [y1, y2, 0], [0, 0, y1 + 1]] PSD: the optimum 0, the dual's -1
+    "gap": (3, {(0, 0): (0, 0, 0), (1, 0): (0, 1, 0), (1, 1): (0, 0, 1), (2, 2): (1, 1, 0)},
+            (1, 0), Fraction(0)),
+    # [[x, 1], [1, y]] PSD: inf x = 0
+    "sdp": (2, {(0, 0): (0, 1, 0), (1, 0): (1, 0, 0), (1, 1): (0, 0, 1)}, (1, 0), Fraction(0)),
+    # [[x, 1], [1, 0]] PSD: infeasible, and no multiplier proves it
+    "weak": (2, {(0, 0): (0, 1), (1, 0): (1, 0)}, (1,), INFINITY),
+    # [[x, y], [y, 0]] PSD: y = 0; minimize x - y = 0
+    "no interior": (2, {(0, 0): (0, 1, 0), (1, 0): (0, 0, 1)}, (1, -1), Fraction(0)),
+}  # fmt: skip
+"""Sides of F0 + sum x_i F_i, the entries of F0, F1, ..., the objective and the optimum."""
+
+TEXTBOOK: dict[str, Any] = {
+    # |(z, 1)| <= t: inf t - z = 0
+    "socp": ([[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, -1], [("second_order", 3, 3)]),
+    # |x| <= y, y <= 0: the point 0 alone
+    "corner": ([[0, -1], [-1, 0], [0, 1]], [0, 0, 0], [1, 1],
+               [("second_order", 2, 2), ("nonnegative", 1, 1)]),
+    # e^x <= w: inf w = 0
+    "exponential": ([[-1, 0], [0, 0], [0, -1]], [0, 1, 0], [0, 1], [("exponential", 3, 3)]),
+}  # fmt: skip
+"""A, b, c and the cones of programs whose optimum is 0."""
+
+
 def textbook(rng: np.random.Generator) -> Instance | None:
     """Programs with a duality gap, or unattained, or weakly infeasible, in other bases."""
     name = rng.choice(["gap", "sdp", "weak", "socp", "exponential", "corner", "no interior"])
-    zero = np.zeros
-    rows: dict[tuple[int, int], Any]  # entries of a matrix: its constant and its coefficients
-    if name == "gap":  # [[0, y1, 0], [y1, y2, 0], [0, 0, y1 + 1]] PSD: the optimum 0, the dual's -1
-        rows = {(0, 0): (0, (0, 0)), (1, 0): (0, (1, 0)), (1, 1): (0, (0, 1)), (2, 2): (1, (1, 0))}
-        return lmi(rng, 3, 2, rows, (1, 0), Fraction(0))
-    if name == "sdp":  # [[x, 1], [1, y]] PSD: inf x = 0
-        rows = {(0, 0): (0, (1, 0)), (1, 0): (1, (0, 0)), (1, 1): (0, (0, 1))}
-        return lmi(rng, 2, 2, rows, (1, 0), Fraction(0))
-    if name == "weak":  # [[x, 1], [1, 0]] PSD: infeasible, and no multiplier proves it
-        rows = {(0, 0): (0, (1,)), (1, 0): (1, (0,))}
-        return lmi(rng, 2, 1, rows, (1,), INFINITY)
-    if name == "no interior":  # [[x, y], [y, 0]] PSD: y = 0; minimize x - y = 0
-        rows = {(0, 0): (0, (1, 0)), (1, 0): (0, (0, 1))}
-        return lmi(rng, 2, 2, rows, (1, -1), Fraction(0))
-    if name == "socp":  # |(z, 1)| <= t: inf t - z = 0
-        A = np.array([[-1, 0], [0, -1], [0, 0]], dtype=object)
-        b, c = np.array([0, 0, 1], dtype=object), np.array([1, -1], dtype=object)
-        cones = [("second_order", 3, 3)]
-        return stated(rng, A, b, c, zero((2, 2), dtype=object), cones, Fraction(0))
-    if name == "corner":  # |x| <= y, y <= 0: the point 0 alone
-        A = np.array([[0, -1], [-1, 0], [0, 1]], dtype=object)
-        b, c = zero(3, dtype=object), np.array([1, 1], dtype=object)
-        cones = [("second_order", 2, 2), ("nonnegative", 1, 1)]
-        return stated(rng, A, b, c, zero((2, 2), dtype=object), cones, Fraction(0))
-    A = np.array([[-1, 0], [0, 0], [0, -1]], dtype=object)  # e^x <= w: inf w = 0
-    b, c = np.array([0, 1, 0], dtype=object), np.array([0, 1], dtype=object)
-    cones = [("exponential", 3, 3)]
-    return stated(rng, A, b, c, zero((2, 2), dtype=object), cones, Fraction(0))
+    if name in PSD_TEXTBOOK:
+        return lmi(rng, *PSD_TEXTBOOK[name])
+    *data, cones = TEXTBOOK[name]
+    A, b, c = (np.array(values, dtype=object) for values in data)
+    return stated(rng, A, b, c, np.zeros((2, 2), dtype=object), cones, Fraction(0))
 
 
-def lmi(rng, side, n, entries, c, value) -> Instance | None:
+def lmi(rng, side, entries, c, value) -> Instance | None:
     """F0 + sum x_i F_i PSD in a basis turned by an integer matrix of determinant 1."""
+    n = len(c)
     F = np.zeros((n + 1, side, side), dtype=object)
-    for (i, j), (constant, coefficients) in entries.items():
-        F[:, i, j] = F[:, j, i] = (constant, *coefficients)
+    for (i, j), values in entries.items():
+        F[:, i, j] = F[:, j, i] = values
     T = np.eye(side, dtype=int).astype(object)
     for _ in range(int(rng.integers(0, 3))):
         i, j = rng.choice(side, 2, replace=False)
         T[i] = T[i] + int(rng.integers(-2, 3)) * T[j]
-    F = np.array([T @ M @ T.T for M in F], dtype=object)
+    F = T @ F @ T.T
     rows, columns = lower_triangle(side)
-    A = -F[1:, rows, columns].T
-    cones = [("psd", side, len(rows))]
-    P = np.zeros((n, n), dtype=object)
-    return stated(rng, A, F[0, rows, columns], np.array(c, dtype=object), P, cones, value)
+    A, b = -F[1:, rows, columns].T, F[0, rows, columns]
+    P, cones = np.zeros((n, n), dtype=object), [("psd", side, len(rows))]
+    return stated(rng, A, b, np.array(c, dtype=object), P, cones, value)
 
 
 # ---- doubles of any kind, with the optimum by other means ---------------------------------------
@@ -505,6 +502,22 @@ def ball(value: float) -> arb:
     return arb(float(value))
 
 
+def rationals(values: np.ndarray) -> fmpq_mat:
+    """The very numbers of a matrix of doubles; a vector is a column."""
+    rows = np.reshape(values, (len(values), -1)).astype(float).tolist()
+    return fmpq_mat([[fmpq(*value.as_integer_ratio()) for value in row] for row in rows])
+
+
+def inner(a: fmpq_mat, b: fmpq_mat) -> Fraction:
+    """The inner product of two columns."""
+    value = (a.transpose() * b)[0, 0]
+    return Fraction(int(value.p), int(value.q))
+
+
+def minor(M: fmpq_mat, rows: Any) -> fmpq:
+    return fmpq_mat([[M[i, j] for j in rows] for i in rows]).det()
+
+
 def vertices(rng: np.random.Generator) -> Instance | None:
     """A linear program in a box, with normal data, by listing its vertices in rationals."""
     n, extra = int(rng.integers(1, 4)), int(rng.integers(1, 4))
@@ -512,25 +525,18 @@ def vertices(rng: np.random.Generator) -> Instance | None:
     inside = rng.uniform(-0.5, 0.5, n)
     b = np.concatenate([A[:extra] @ inside + np.abs(random_doubles(rng, extra)), np.ones(2 * n)])
     c = random_doubles(rng, n)
-    exact_A = [[Fraction(v) for v in row] for row in A]
-    exact_b, exact_c = [Fraction(v) for v in b], [Fraction(v) for v in c]
-    best = None
-    for chosen in combinations(range(len(b)), n):
-        M = fmpq_mat([[fmpq(*v.as_integer_ratio()) for v in exact_A[i]] for i in chosen])
-        if M.det() == 0:
-            continue
-        solution = M.solve(fmpq_mat([[fmpq(*exact_b[i].as_integer_ratio())] for i in chosen]))
-        point = [Fraction(int(v.p), int(v.q)) for v in solution.entries()]
-        if all(
-            sum(a * v for a, v in zip(row, point, strict=True)) <= limit
-            for row, limit in zip(exact_A, exact_b, strict=True)
-        ):
-            value = sum(a * v for a, v in zip(exact_c, point, strict=True))
-            best = value if best is None else min(best, value)
-    if best is None:
+    values = []
+    for chosen in map(list, combinations(range(len(b)), n)):
+        M = rationals(A[chosen])
+        if M.det() != 0:
+            point = M.solve(rationals(b[chosen]))
+            slacks = rationals(b) - rationals(A) * point
+            if all(slack >= 0 for slack in slacks.entries()):
+                values.append(inner(rationals(c), point))
+    if not values:
         return None
     x = cp.Variable(n)
-    return Instance(cp.Problem(cp.Minimize(c @ x), [A @ x <= b]), best, best)
+    return Instance(cp.Problem(cp.Minimize(c @ x), [A @ x <= b]), min(values), min(values))
 
 
 def in_a_ball(rng: np.random.Generator) -> Instance | None:
@@ -566,14 +572,10 @@ def quadratic(rng: np.random.Generator) -> Instance | None:
     B, c = random_doubles(rng, n + 1, n), random_doubles(rng, n)
     P = B.T @ B
     P = (P + P.T) / 2
-    exact = fmpq_mat([[fmpq(*float(v).as_integer_ratio()) for v in row] for row in 2 * P])
-    minors = [fmpq_mat([[exact[i, j] for j in range(k)] for i in range(k)]).det()
-              for k in range(1, n + 1)]  # fmt: skip
-    if not all(minor > 0 for minor in minors):
+    exact, right = rationals(2 * P), rationals(c)
+    if not all(minor(exact, range(k)) > 0 for k in range(1, n + 1)):
         return None
-    right = fmpq_mat([[fmpq(*float(v).as_integer_ratio())] for v in c])
-    value = -(right.transpose() * exact.solve(right))[0, 0] / 2
-    x, optimum = cp.Variable(n), Fraction(int(value.p), int(value.q))
+    x, optimum = cp.Variable(n), -inner(right, exact.solve(right)) / 2
     objective = cp.quad_form(x, P, assume_PSD=True) + c @ x
     return Instance(cp.Problem(cp.Minimize(objective)), optimum, optimum)
 
@@ -587,18 +589,12 @@ def singular_quadratic(rng: np.random.Generator) -> Instance | None:
     P = B.T @ B
     P = (P + P.T) / 2
     c = -2 * P @ z
-    exact = fmpq_mat([[fmpq(*float(v).as_integer_ratio()) for v in row] for row in 2 * P])
-    right = fmpq_mat([[fmpq(*float(v).as_integer_ratio())] for v in -c])
-    point = fmpq_mat([[fmpq(int(v))] for v in z])
+    exact, right, point = rationals(2 * P), rationals(-c), rationals(z)
     subsets = [rows for k in range(1, n + 1) for rows in combinations(range(n), k)]
-    is_convex = all(fmpq_mat([[exact[i, j] for j in rows] for i in rows]).det() >= 0
-                    for rows in subsets)  # fmt: skip
+    is_convex = all(minor(exact, rows) >= 0 for rows in subsets)
     if is_convex and exact * point != right:
         return None
-    value = -INFINITY
-    if is_convex:
-        half = (right.transpose() * point)[0, 0] / 2
-        value = -Fraction(int(half.p), int(half.q))
+    value = -inner(right, point) / 2 if is_convex else -INFINITY
     x = cp.Variable(n)
     try:
         problem = cp.Problem(cp.Minimize(cp.quad_form(x, P) + c @ x))
@@ -665,7 +661,7 @@ def powers(rng: np.random.Generator) -> Instance | None:
 
 def at_the_edges(rng: np.random.Generator) -> Instance | None:
     """A program with numbers near the ends of double precision."""
-    draft = drafted(rng, some_kinds(rng, CONES), quadratic=bool(rng.random() < 0.3))
+    draft = any_draft(rng)
     return from_draft(rng, draft, levels=EDGES)
 
 
@@ -835,37 +831,37 @@ def largest_below(atom: Atom, level: arb, near: float) -> arb:
     return low.union(high)
 
 
+ATTRIBUTES: list[tuple[dict[str, Any], float, float]] = [
+    ({}, -math.inf, math.inf),
+    ({"nonneg": True}, 0.0, math.inf),
+    ({"nonpos": True}, -math.inf, 0.0),
+    ({"neg": True}, -math.inf, 0.0),
+    ({"pos": True}, 0.0, math.inf),
+    ({"bounds": [-1.0, 0.5]}, -1.0, 0.5),
+    ({"diag": True}, -math.inf, math.inf),
+    ({"symmetric": True}, -math.inf, math.inf),
+    ({"sparsity": [(0, 1, 2), (1, 2, 0)]}, -math.inf, math.inf),
+]
+"""Attributes of a variable, and between what they keep its entries."""
+
+
 def attributed(rng: np.random.Generator) -> Instance | None:
     """A linear function of a variable with attributes, within bounds that the certifier gets."""
-    attributes: dict[str, Any] = [
-        {}, {"nonneg": True}, {"nonpos": True}, {"neg": True}, {"pos": True},
-        {"bounds": [-1.0, 0.5]}, {"diag": True}, {"symmetric": True},
-        {"sparsity": [(0, 1, 2), (1, 2, 0)]},
-    ][rng.integers(9)]  # fmt: skip
+    attributes, low, high = ATTRIBUTES[rng.integers(len(ATTRIBUTES))]
     x, shape = cp.Variable((3, 3), **attributes), (3, 3)
     B = np.abs(rng.integers(0, 40, shape)) / 8.0
     C = rng.integers(-9, 10, shape) / 4.0
-    low, high, weight = -B, B.copy(), C.copy()
-    if "nonneg" in attributes or "pos" in attributes:
-        low = 0.0 * B
-    if "nonpos" in attributes or "neg" in attributes:
-        high = 0.0 * B
-    if "bounds" in attributes:
-        low, high = np.maximum(low, -1.0), np.minimum(high, 0.5)
+    weight = C
     if "diag" in attributes:
         weight = np.diag(np.diag(C))
     if "symmetric" in attributes:
-        B = np.maximum(B, B.T)
-        low, high, weight = -B, B, (C + C.T) / 2
+        B, weight = np.maximum(B, B.T), (C + C.T) / 2
     if "sparsity" in attributes:
-        weight = np.zeros(shape)
-        places = tuple(attributes["sparsity"])
+        weight, places = np.zeros(shape), tuple(attributes["sparsity"])
         weight[places] = C[places]
-    entries = zip(*(v.ravel() for v in (weight, low, high)), strict=True)
-    ends = [[Fraction(w) * Fraction(v) for v in both] for w, *both in entries]
-    optimum = sum(map(min, ends), Fraction(0))
-    objective: Any = cp.sum(cp.multiply(C, x))
-    problem = cp.Problem(cp.Minimize(objective))
+    ends = np.array([weight * np.maximum(-B, low), weight * np.minimum(B, high)])  # exact
+    optimum = Fraction(ends.min(axis=0).sum())
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(C, x))))
     return Instance(problem, optimum, optimum, {"bounds": {x: B}})
 
 
@@ -894,10 +890,9 @@ def formed(rng: np.random.Generator) -> Instance | None:
         objective, form = v @ x, cp.quad_form(x, P)
     if not v.any() or np.linalg.cond(P) == np.inf:
         return None
-    exact = fmpq_mat([[fmpq(*float(p).as_integer_ratio()) for p in row] for row in P])
+    exact, right = rationals(P), rationals(v)
     if exact.det() == 0:
         return None
-    right = fmpq_mat([[fmpq(*float(p).as_integer_ratio())] for p in v])
     value = arb((right.transpose() * exact.solve(right))[0, 0]).sqrt()
     return enclosed(cp.Problem(cp.Maximize(objective), [form <= 1]), value)
 
@@ -1137,26 +1132,23 @@ def judged_safely(task: tuple[str, int, int]) -> dict[str, Any]:
         return {"crashed": f"{type(panic).__name__}: {panic}"}
 
 
-def table_row(family: str, rows: list[dict[str, Any]]) -> str:
-    """A line about the instances of a family."""
-    claims = [row["claimed"] for row in rows if "claimed" in row]
-    settled = sum(infeasible or unbounded for *_, infeasible, unbounded in claims)
-    gaps = [
-        (b - a) / max(1.0, abs(a), abs(b)) for a, b, *_ in claims if -math.inf < a <= b < math.inf
-    ]
-    files = [row["checked"] for row in rows if "checked" in row]
+def counted(row: dict[str, Any]) -> Counter[str]:
+    """What is counted of an instance."""
+    a, b, infeasible, unbounded = row.get("claimed", (-math.inf, math.inf, False, False))
+    has_both = -math.inf < a <= b < math.inf
     numbers = {
-        "false": sum(len(row.get("wrong", ())) for row in rows),
-        "both bounds": len(gaps),
-        "gap <= 1e-6": sum(gap <= 1e-6 for gap in gaps),
-        "settled": settled,
-        "refused": sum("refused" in row for row in rows),
-        "crashed": sum("crashed" in row for row in rows),
-        "files rejected": len(files) - sum(files),
-        "mutants": sum(row.get("mutants", 0) for row in rows),
-        "false files": sum(len(row.get("tampered", ())) for row in rows),
+        "instances": 1,
+        "false": len(row.get("wrong", ())),
+        "both bounds": has_both,
+        "gap <= 1e-6": has_both and b - a <= 1e-6 * max(1.0, abs(a), abs(b)),
+        "settled": infeasible or unbounded,
+        "refused": "refused" in row,
+        "crashed": "crashed" in row,
+        "files rejected": row.get("checked") is False,
+        "changed files": row.get("mutants", 0),
+        "false files accepted": len(row.get("tampered", ())),
     }
-    return f"{family}: {len(rows)}; " + ", ".join(f"{name} {n}" for name, n in numbers.items())
+    return Counter(numbers)
 
 
 def main() -> None:
@@ -1179,23 +1171,21 @@ def main() -> None:
         return
     families = [given.family] if given.family else list(FAMILIES)
     seeds = range(given.first, given.first - (-given.count // len(families)))
-    totals: Counter[str] = Counter()
+    everything: Counter[str] = Counter()
     with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
         for family in families:
             tasks = [(family, seed, given.mutants) for seed in seeds]
-            rows = pool.map(judged_safely, tasks, chunksize=4)
-            for (_, seed, _), row in zip(tasks, rows, strict=True):
-                totals["files"] += row.get("mutants", 0)
+            totals: Counter[str] = Counter()
+            for task, row in zip(tasks, pool.map(judged_safely, tasks, chunksize=4), strict=True):
+                totals.update(counted(row))
                 for kind in ("wrong", "tampered", "crashed"):
                     if row.get(kind):
-                        totals[kind] += 1
-                        print(f"  {family!r}, seed {seed}: {kind}: {row[kind]}")
+                        print(f"  {family!r}, seed {task[1]}: {kind}: {row[kind]}")
                 if row.get("checked") is False:
-                    print(f"  {family!r}, seed {seed}: true file rejected: {row['reasons']}")
-            print(table_row(family, rows), flush=True)
-    print(f"{len(seeds) * len(families)} instances, {totals['files']} changed files: "
-          f"{totals['wrong']} with a false claim, {totals['tampered']} with a false file "
-          f"accepted, {totals['crashed']} crashed")  # fmt: skip
+                    print(f"  {family!r}, seed {task[1]}: true file rejected: {row['reasons']}")
+            everything.update(totals)
+            print(f"{family}:", ", ".join(f"{n} {name}" for name, n in totals.items()), flush=True)
+    print("all:", ", ".join(f"{n} {name}" for name, n in everything.items()))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ import warnings
 
 import numpy as np
 from flint import arb, arb_mat
-from instances import random_pairs
 
-from seraph_cvx import MStepObjective, NotCertified, PairSet, solve_m_step
+from seraph_cvx import NotCertified, solve_m_step
 
 BITS = 800
 """More than 240 digits."""
@@ -100,14 +99,6 @@ def log_det(C):
     return 2 * total(F[i, i].log() for i in range(C.nrows())) if pivot is None else None
 
 
-def unit_basis(C):
-    """T, some exact numbers, with T'CT = I, nearly; directions of no extent are stretched far."""
-    m = C.nrows()
-    lifted = C + identity(m) * (C.trace().mid() * arb(2) ** -300)
-    T = factored(lifted)[0].inv().transpose()
-    return arb_mat([[x.mid() for x in row] for row in T.tolist()])
-
-
 def solve_quietly(objective, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)
@@ -118,12 +109,3 @@ def random_factors(rng, m, scale=1.0, how_many=5):
     for _ in range(how_many):
         rank = int(rng.integers(1, m + 1))
         yield rng.normal(size=(m, rank)) * 10.0 ** rng.uniform(-2, 2) / scale
-
-
-def with_points(X, **settings):
-    coin = random_pairs(0, n=len(X), m=1, n_labeled=6)
-    return MStepObjective(PairSet.from_constraints(X, coin.similar, coin.dissimilar), **settings)
-
-
-def gaussian(n, m):
-    return np.random.default_rng([n, m]).normal(size=(n, m))

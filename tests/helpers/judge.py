@@ -332,28 +332,21 @@ class Judge:
                 return -1 if value < ball(bound) else 1
         return 0
 
-    def dual_value(self, r, duals=(), bits=PRECISIONS[0]):
-        """D(r, Z) as a ball, Z as `Block.dual` gave them; None where (r, Z) is not proven feasible.
+    def dual_value(self, r, bits=PRECISIONS[0]):
+        """D(r, 0) as a ball; None where (r, 0) is not proven feasible.
 
         Each r_k is a ball within [0, 1], or a number.
         """
         with ctx.workprec(bits):
             V, c, q, R, eta = self.parts(bits)
-            if any(dual is None for dual in duals):
-                return None
             off = [weight * (label - x) for weight, label, x in zip(c, q, r, strict=True)]
-            S = sum((Z for Z, _ in duals), R + moment(V, off))
-            if not is_proven_psd(S):
+            if not is_proven_psd(R + moment(V, off)):
                 return None
             losses = zip(c, q, r, strict=True)
-            gain = total(w * (ball_entropy(arb(x)) + eta * (x - label)) for w, label, x in losses)
-            return gain - total(conjugate for _, conjugate in duals)
+            return total(w * (ball_entropy(arb(x)) + eta * (x - label)) for w, label, x in losses)
 
-    def lower_bound(self, L, duals=(), bits=PRECISIONS[0]):
-        """The best D(r, Z) on the way from r = sigma(-s(L)), Z to r = 0 or r = q, Z = 0.
-
-        The conjugates are zero at zero and convex, so that a share of Z costs that share at most.
-        """
+    def lower_bound(self, L, bits=PRECISIONS[0]):
+        """The best D(r, 0) on the way from r = sigma(-s(L)) to r = 0 or r = q."""
         with ctx.workprec(bits):
             V, _, q, _, eta = self.parts(bits)
             natural = [ball_sigmoid(eta - d) for d in squares(V, exact(L))]
@@ -363,7 +356,7 @@ class Judge:
                 def at(odds, anchor=anchor):
                     share = arb(float(expit(odds)))
                     r = [share * x + (1 - share) * a for x, a in zip(natural, anchor, strict=True)]
-                    return self.dual_value(r, [(Z * share, p * share) for Z, p in duals], bits)
+                    return self.dual_value(r, bits)
 
                 low, high = -700.0, 40.0  # at 40 the share is 1
                 value = at(high)

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import array_api_strict
 import numpy as np
 from judge import Judge
+from strategies import EXACT_CONTAINERS, narrowed
 from stress_families import (
     BLOCKS,
     PENALIZED,
@@ -77,22 +78,8 @@ def memory_map(X):
     return mapped
 
 
-def spread_out(X):
-    """A view of every second number, backwards."""
-    view = np.zeros((len(X), 2 * X.shape[1]))[::-1, ::2]
-    view[:] = X
-    return view
-
-
 FOREIGN = [array_api_strict.asarray]
-CONTAINERS = [
-    lambda X: X.tolist(),
-    np.asfortranarray,
-    spread_out,
-    memory_map,
-    lambda X: X.astype(np.float32),
-    lambda X: X.astype(">f8"),
-]
+CONTAINERS = [*EXACT_CONTAINERS.values(), memory_map, narrowed]
 try:
     import torch
 except ImportError:
@@ -105,12 +92,6 @@ except ImportError:
     pass
 else:
     CONTAINERS.append(partial(dask.array.from_array, chunks=(3, 2)))
-try:
-    import pandas
-except ImportError:
-    pass
-else:
-    CONTAINERS.append(pandas.DataFrame)
 
 
 def other_arrays(rng):

@@ -13,79 +13,43 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy
+from flint import ctx
+from high_precision import BITS, exact, is_within
 
-from seraph_cvx.proof import certify, certify_problem, point
+from seraph_cvx.proof import certify_problem, point
 from seraph_cvx.proof.arithmetic import AccurateMatrix, Pair, dot
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.gram import smallest_eigenvalue
 from seraph_cvx.proof.lower_bound import DualProver, NotProven, lower_bound
-from seraph_cvx.proof.point import judge_point
 from seraph_cvx.proof.program import Cone, ConicProgram, canonicalize
-from seraph_cvx.proof.rays import prove_infeasible
-from seraph_cvx.proof.start import Start, solve
+from seraph_cvx.proof.rounding import UNIT
+from seraph_cvx.proof.start import solve
 from seraph_cvx.proof.upper_bound import PrimalProver, upper_bound
 
-
-def linear(rng):
-    x = cp.Variable(4)
-    return cp.Minimize(cp.sum(x)), [x >= [1, 2, 3, 4], x <= 9], 10.0
-
-
-def quadratic(rng):
-    x = cp.Variable(3)
-    return cp.Minimize(cp.sum_squares(x - [3, 4, 0])), [cp.sum(x) == 1], 12.0
-
-
-def second_order(rng):
-    x = cp.Variable(2)
-    return cp.Maximize(x[0] + x[1]), [cp.norm(x) <= 1], math.sqrt(2.0)
-
-
-def semidefinite(rng):
-    X = cp.Variable((3, 3), symmetric=True)
-    C = np.diag([1.0, 2.0, 5.0])
-    return cp.Maximize(cp.trace(C @ X)), [X >> 0, cp.trace(X) == 1], 5.0
+PROBLEMS = {
+    "quadratic": lambda x, X: (cp.Minimize(cp.sum_squares(x - [3, 4, 0])), [cp.sum(x) == 1], 12.0),
+    "semidefinite": lambda x, X: (
+        cp.Maximize(cp.trace(np.diag([1.0, 2.0, 5.0]) @ X)), [cp.trace(X) == 1], 5.0
+    ),
+    "exponential": lambda x, X: (
+        cp.Maximize(cp.sum(cp.entr(x))), [cp.sum(x) == 1], math.log(3.0)
+    ),
+    "power_nd": lambda x, X: (
+        cp.Maximize(cp.geo_mean(x, [1, 1, 1], approx=False)), [cp.sum(x) == 3], 1.0
+    ),
+    "log_det": lambda x, X: (cp.Maximize(cp.log_det(X) - cp.trace(X)), [], -3.0),
+}  # fmt: skip
+"""More, of every cone, are in the families of the stress."""
 
 
-def exponential(rng):
-    x = cp.Variable(5)
-    return cp.Maximize(cp.sum(cp.entr(x))), [cp.sum(x) == 1], math.log(5.0)
-
-
-def power_3d(rng):
-    x = cp.Variable()
-    return cp.Minimize(cp.power(x, 2.5, approx=False)), [x >= 4], 32.0
-
-
-def power_nd(rng):
-    x = cp.Variable(4)
-    weights = [0.25, 0.25, 0.25, 0.25]
-    return cp.Maximize(cp.geo_mean(x, weights, approx=False)), [cp.sum(x) == 4], 1.0
-
-
-def log_det(rng):
-    X = cp.Variable((3, 3), PSD=True)
-    return cp.Maximize(cp.log_det(X) - cp.trace(X)), [], -3.0
-
-
-def absolute(rng):
-    x = cp.Variable(3)
-    return cp.Minimize(cp.norm1(x) + 2 * cp.max(x)), [x >= [-1, 2, 3]], 11.0
-
-
-PROBLEMS = [linear, quadratic, second_order, semidefinite, exponential, power_3d, power_nd, log_det]
-PROBLEMS += [absolute]
-
-
-@pytest.mark.parametrize("make", PROBLEMS)
+@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("solver", [None, "CLARABEL", "SCS"])
-def test_bounds_hold_a_known_optimum(make, solver):
-    objective, constraints, optimum = make(np.random.default_rng(0))
+def test_bounds_hold_a_known_optimum(name, solver):
+    X = cp.Variable((3, 3), PSD=True)
+    objective, constraints, optimum = PROBLEMS[name](cp.Variable(3), X)
     problem = cp.Problem(objective, constraints)
     if solver:
-        if make is power_nd:
-            solver = "CLARABEL"
-        problem.solve(solver=solver)
+        problem.solve(solver="CLARABEL" if name == "power_nd" else solver)
     certificate = certify_problem(problem)
     slack = 4.0 * math.ulp(optimum)  # of the optimum's own rounding
     assert certificate.lower <= optimum + slack
@@ -94,43 +58,6 @@ def test_bounds_hold_a_known_optimum(make, solver):
     assert (certificate.point is None) == (solver is None)
     assert json.loads(certificate.to_json())["claim"]["lower"] == certificate.lower.hex()
     assert "relative gap" in certificate._repr_html_()
-
-
-@pytest.mark.parametrize("make", PROBLEMS)
-def test_a_start_that_is_wrong_makes_no_bound_false(make, monkeypatch):
-    objective, constraints, optimum = make(np.random.default_rng(0))
-    problem = cp.Problem(objective, constraints)
-    rng = np.random.default_rng(1)
-    for size in (1e-9, 1e-6, 1e-3, 1.0):
-
-        def disturbed(program, solver="CLARABEL", size=size, **options):
-            found = solve(program, "CLARABEL")
-            noise = [v + size * rng.standard_normal(v.shape) for v in found[:3]]
-            return Start(*noise, "Solved", solver)
-
-        monkeypatch.setattr(certify, "solve", disturbed)
-        certificate = certify_problem(problem)
-        assert certificate.lower <= optimum + 4.0 * math.ulp(optimum)
-        assert certificate.upper >= optimum - 4.0 * math.ulp(optimum)
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_linear_programs_with_a_vertex_that_is_known_exactly(scale):
-    rng = np.random.default_rng(3)
-    for _ in range(5):
-        n, m = 4, 9
-        A = rng.integers(-4, 5, (m, n)).astype(float)
-        x = rng.integers(-3, 4, n)
-        slack = np.concatenate([np.zeros(n), rng.integers(1, 5, m - n)])
-        y = np.concatenate([rng.integers(1, 5, n), np.zeros(m - n)])
-        b, c = A @ x + slack, -A.T @ y
-        variable = cp.Variable(n)
-        problem = cp.Problem(cp.Minimize(scale * c @ variable), [A @ variable <= b])
-        certificate = certify_problem(problem)
-        optimum = Fraction(scale) * int(c @ x) if scale in (1.0, 1e8) else None
-        assert certificate.relative_gap <= 1e-6
-        if optimum is not None:
-            assert certificate.lower <= optimum <= certificate.upper
 
 
 def test_infeasible_and_unbounded_are_proven():
@@ -157,55 +84,28 @@ def test_an_infeasible_problem_is_not_asked_to_be_solved_first():
 
 def test_constraints_are_named_as_they_were_written():
     X, t, y = cp.Variable((3, 2), name="X"), cp.Variable(name="t"), cp.Variable(3, name="y")
-    A = np.random.default_rng(0).normal(size=(20, 3))
-    problem = cp.Problem(
-        cp.Minimize(t + cp.sum(y)),
-        [
-            cp.pnorm(X, 3) <= t,
-            cp.geo_mean(y) >= 1,
-            cp.power(t, 1.5) <= 7,
-            cp.sum_squares(A @ y) + cp.sum_squares(y) <= 500,
-            cp.sum(y) <= 9,
-            cp.pnorm(cp.reshape(X, (6,), order="F"), 3) <= t,
-            cp.norm(A @ y - A @ np.arange(3.0), 1) + cp.max(A @ y) + cp.sum(cp.exp(A @ y)) <= 1e9,
-        ],
-    )
+    constraints = [cp.pnorm(X, 3) <= t, cp.geo_mean(y) >= 1, cp.sum_squares(y) <= 500]
+    problem = cp.Problem(cp.Minimize(t + cp.sum(y)), constraints)
     problem.solve(solver="CLARABEL")
     report = str(certify_problem(problem).point)
     for line in (
         "constraints[0]: pnorm(X, 3) <= t",
         "not enclosed: geo_mean  of  constraints[1]: 1.0 <= geo_mean(y, (1/3, 1/3, 1/3))",
-        "constraints[2]: power(t, 1.5) <= 7.0",
-        "constraints[3]: sum_squares([...] @ y) + sum_squares(y) <= 500.0",
-        "constraints[4]: sum(y) <= 9.0",
-        "constraints[5]: pnorm(vec(X), 3) <= t",
-        "constraints[6]: norm1([...] @ y + -[",
+        "constraints[2]: sum_squares(y) <= 500.0",
     ):
         assert line in report, report
-    assert "Approx" not in report
-    assert len(report.splitlines()) == 8
-    assert max(map(len, report.splitlines())) < 160
 
 
-def test_a_tolerance_is_counted_in_both_bounds():
+def test_a_tolerance_and_bounds_on_variables_are_refused_where_they_are_negative():
+    """What they are worth, the families with them say."""
     x = cp.Variable(2)
-    problem = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, x[0] - x[1] == 1])
-    assert certify_problem(problem, tolerance=0.25).lower <= 2.25 + 1e-9
-    certificate = certify_problem(problem, tolerance=0.25)
-    assert certificate.upper >= 2.25 - 1e-9
-    assert certificate.relative_gap <= 1e-6
-    with pytest.raises(ValueError, match="tolerance"):
-        certify_problem(problem, tolerance=-1.0)
-
-
-def test_bounds_on_variables_replace_missing_constraints():
-    x = cp.Variable(2)
-    certificate = certify_problem(cp.Problem(cp.Minimize(x[0] + cp.exp(x[1]))), bounds={x: [2, 3]})
-    optimum = math.exp(-3.0) - 2.0
-    assert optimum - 1e-6 <= certificate.lower <= optimum
+    problem = cp.Problem(cp.Minimize(x[0] + cp.exp(x[1])))
+    certificate = certify_problem(problem, bounds={x: [2, 3]})
     assert "given bounds" in certificate.claim
-    with pytest.raises(ValueError, match="bounds"):
-        certify_problem(cp.Problem(cp.Minimize(x[0])), bounds={x: -1.0})
+    assert certificate.relative_gap <= 1e-6
+    for wrong in ({"tolerance": -1.0}, {"bounds": {x: -1.0}}):
+        with pytest.raises(ValueError, match=r"tolerance|bounds"):
+            certify_problem(problem, **wrong)
 
 
 def test_parameters_have_their_values():
@@ -236,7 +136,6 @@ def test_parameters_have_their_values():
         (lambda x: cp.Problem(cp.Minimize(cp.sum(cp.loggamma(x)))), "loggamma"),
         (lambda x: cp.Problem(cp.Maximize(cp.sum(cp.log_normcdf(x)))), "log_normcdf"),
         (lambda x: cp.Problem(cp.Minimize(cp.Constant(1.0))), "no variables"),
-        (lambda x: cp.Problem(cp.Minimize(x[0]), [x >= np.array([np.nan, 1.0])]), "NaN"),
     ],
 )
 def test_refusals_are_by_name(problem, match):
@@ -257,27 +156,29 @@ def test_the_users_point_is_judged_as_it_is():
     assert third == (0.0, 0.0)
 
 
-def test_products_with_pairs_are_enclosed():
+@pytest.mark.parametrize("n", [30, 5000])
+def test_products_with_pairs_are_enclosed(n):
+    """And the value of a sum as long, at the user's point."""
     rng = np.random.default_rng(0)
-    dense = rng.standard_normal((30, 7)) * 10.0 ** rng.integers(-9, 9, (30, 7))
-    dense[rng.random((30, 7)) < 0.3] = 0.0
-    A = scipy.sparse.csc_array(dense)
-    y = Pair.of(rng.standard_normal(30)).plus(1e-17 * rng.standard_normal(30))
-    c = rng.standard_normal(7)
-    found = AccurateMatrix(A).transpose_times(y, c)
-    exact_y = [
-        Fraction(h) + Fraction(low) for h, low in zip(*map(np.ndarray.tolist, y), strict=True)
-    ]
-    for j in range(7):
-        exact = sum(
-            (Fraction(a) * v for a, v in zip(dense[:, j], exact_y, strict=True)), Fraction(c[j])
-        )
-        middle = Fraction(found.high[j]) + Fraction(found.low[j])
-        assert abs(exact - middle) <= Fraction(found.error[j])
-        assert found.error[j] <= 1e-28 * np.abs(dense[:, j]).sum() + 1e-300
+    dense = rng.standard_normal((n, 3)) * 10.0 ** rng.integers(-9, 9, (n, 3))
+    dense[rng.random((n, 3)) < 0.3] = 0.0
+    y = Pair.of(rng.standard_normal(n)).plus(1e-17 * rng.standard_normal(n))
+    matrix = AccurateMatrix(scipy.sparse.csc_array(dense))
     low, high = dot(dense[:, 0], y)
-    exact = sum((Fraction(a) * v for a, v in zip(dense[:, 0], exact_y, strict=True)), Fraction(0))
-    assert low <= exact <= high
+    with ctx.workprec(BITS):
+        product = exact(dense).transpose() * sum(exact(part).transpose() for part in y[:2])
+        assert low <= product[0, 0] <= high
+        for c in (np.zeros(3), rng.standard_normal(3)):
+            found = matrix.transpose_times(y, c if c.any() else None)
+            middle = sum(exact(part).transpose() for part in found[:2])
+            off = product + exact(c).transpose() - middle
+            assert is_within(off, exact(found.error).transpose())
+            assert np.all(found.error <= 1e-25 * np.abs(dense).sum(axis=0))
+    x = cp.Variable(n)
+    x.value = dense[:, 0]
+    low, high = point.judge_point(cp.Problem(cp.Minimize(cp.sum(x)))).objective
+    assert low <= sum(map(Fraction, x.value.tolist())) <= high
+    assert high - low <= 4.0 * n * UNIT * np.abs(x.value).sum()
 
 
 @pytest.mark.parametrize("n", [5, 40, pytest.param(1500, marks=pytest.mark.slow)])
@@ -338,11 +239,6 @@ def test_lower_bounds_on_faces_of_the_dual_cone():
     assert certificate.lower <= 2.0 * math.e + math.exp(-10.5)
     assert certificate.upper >= 2.0 * math.e
     assert certificate.relative_gap <= 1e-6
-    twice = cp.Variable(2)
-    dependent = cp.Problem(cp.Minimize(cp.abs(twice[0] - twice[1])), [twice[0] - twice[1] == 3])
-    certificate = certify_problem(dependent)
-    assert certificate.lower <= 3.0 <= certificate.upper
-    assert certificate.relative_gap <= 1e-6
 
 
 INDEFINITE = cp.psd_wrap(np.array([[1.0, 1.0], [1.0, 1.0 - 2e-16]]))
@@ -368,51 +264,12 @@ def test_a_quadratic_form_that_cvxpy_would_change_is_refused(matrix, in_objectiv
         certify_problem(problem)
 
 
-@pytest.mark.parametrize("in_objective", [True, False])
-def test_a_singular_or_negative_quadratic_form_is_certified(in_objective):
+def test_a_negative_quadratic_form_is_certified():
     x = cp.Variable(2)
     form = cp.quad_form(x, -np.ones((2, 2)))
-    problem = cp.Problem(cp.Minimize(x[0] + x[1]), [form >= -4])
-    if in_objective:
-        problem = cp.Problem(cp.Maximize(2.0 * form + x[0]), [x >= 1, x <= 2])
-    certificate = certify_problem(problem, bounds={x: 100.0} if not in_objective else None)
-    assert certificate.lower <= (-7.0 if in_objective else -2.0) <= certificate.upper
+    certificate = certify_problem(cp.Problem(cp.Minimize(x[0] + x[1]), [form >= -4]), bounds={x: 9})
+    assert certificate.lower <= -2.0 <= certificate.upper
     assert certificate.relative_gap <= 1e-6
-
-
-def test_complex_variables_are_certified():
-    z = cp.Variable(2, complex=True)
-    problem = cp.Problem(cp.Minimize(cp.norm(z - np.array([3 + 4j, 0]))), [cp.real(z) == 0])
-    certificate = certify_problem(problem)
-    assert certificate.lower <= 3.0 <= certificate.upper
-    assert certificate.relative_gap <= 1e-6
-
-
-@pytest.mark.slow
-def test_starts_of_every_noise_prove_nothing_false_of_random_programs():
-    rng = np.random.default_rng(5)
-    cones = (Cone("zero", 1), Cone("nonnegative", 4), Cone("second_order", 3), Cone("psd", 3))
-    cones += (Cone("exponential", 3), Cone("power", 3, (0.4,)))
-    product = ConeProduct(cones)
-    m, n = product.n_rows, 6
-    for _ in range(6):
-        # x and y inside: the optimum lies between -b'y and c'x, with a gap y's that is known.
-        A = rng.integers(-3, 4, (m, n)).astype(float)
-        x, e = rng.integers(-2, 3, n).astype(float), product.interior()
-        y = e + np.where(np.isin(np.arange(m), product.zero), rng.integers(-2, 3, m), 0.0)
-        program = ConicProgram(scipy.sparse.csc_array(A), A @ x + e, -A.T @ y, None, cones)
-        above, below = float(program.c @ x), -float(program.b @ y)
-        start = solve(program)
-        for noise in (0.0, 1e-12, 1e-8, 1e-4, 1e-1, 10.0):
-            parts = [v * (1 + noise * rng.standard_normal(v.shape)) for v in start[:3]]
-            moved = Start(*parts, "Solved", "CLARABEL" if noise < 1e-3 else "noise")
-            lower = lower_bound(program, moved, [])
-            upper = upper_bound(program, moved, 0.0, [])
-            assert lower is None or lower.value <= above
-            assert upper is None or upper.value >= below
-            assert lower is None or upper is None or lower.value <= upper.value
-            assert prove_infeasible(program, moved, []) is None
-        assert lower_bound(program, start, []).value >= below - 1e-6 * (1 + abs(below))
 
 
 def test_a_residual_that_is_not_small_proves_nothing():
@@ -439,24 +296,6 @@ def test_a_point_off_its_equations_is_feasible_only_with_slack():
     with pytest.raises(NotProven, match="inside K"):
         prover.prove(Pair.of(np.array([1e-9, 1.0 - 1e-6])))
     assert prover.prove(Pair.of(np.array([0.5, 0.5 - 1e-6]))).value >= 1.0
-
-
-def test_enclosures_of_long_sums_hold_their_rounding_errors():
-    rng = np.random.default_rng(2)
-    values = rng.standard_normal(5000) * 10.0 ** rng.integers(-8, 8, 5000)
-    exact = sum(map(Fraction, values.tolist()), Fraction(0))
-    x = cp.Variable(5000)
-    x.value = values
-    low, high = judge_point(cp.Problem(cp.Minimize(cp.sum(x)))).objective
-    assert low <= exact <= high
-    assert high - low <= 1e-2
-    matrix = scipy.sparse.csc_array(rng.standard_normal((5000, 1)))
-    y = Pair.of(values).plus(1e-17 * values)
-    found = AccurateMatrix(matrix).transpose_times(y)
-    pairs = zip(matrix.toarray()[:, 0], *y, strict=True)
-    true = sum((Fraction(a) * (Fraction(h) + Fraction(r)) for a, h, r in pairs), Fraction(0))
-    off = abs(true - Fraction(found.high[0]) - Fraction(found.low[0]))
-    assert 0 < off <= Fraction(found.error[0])
 
 
 @pytest.mark.parametrize("name", ["x", "s", "y"])

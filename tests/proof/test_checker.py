@@ -8,6 +8,7 @@ import math
 import sys
 from copy import deepcopy
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import flint
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from seraph_cvx.proof import checker
 from seraph_cvx.proof.checker import check_certificate
 
-E, ROOT8 = math.e, math.sqrt(8.0)
+E, ROOT8, QUARTER = math.e, math.sqrt(8.0), 4.0 / 27**0.25
 
 
 def two_doubles(value):
@@ -77,336 +78,111 @@ def certificate(A, b, c, cones, **others):
     }
 
 
-def below(value, by=1e-11):
-    return value - by * max(1.0, abs(value))
+def at(optimum, *program, by=0.0, **points):
+    """A certificate that claims this optimum, or bounds a little beside it."""
+    margin = by * max(1.0, abs(optimum))
+    return certificate(*program, lower=optimum - margin, upper=optimum + margin, **points)
 
 
-def above(value, by=1e-11):
-    return value + by * max(1.0, abs(value))
+near = partial(at, by=1e-11)
+SHRUNK = 1 - 1e-12
+PSD = [[-1], [0], [-1]], [-2, -1, -2], [1], [["psd", 2]]
 
-
-EXACT = {
-    "nonnegative": (
-        1.0,
-        certificate([[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[1], lower=1, upper=1),
+BOUNDED = {
+    # points that are exact
+    "nonnegative": at(1, [[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[1]),
+    "second_order on its boundary": at(
+        3, [[-1, 0], [0, 0], [0, -1]], [0, 3, 0], [1, 0], [["second_order", 2], ["zero", 1]],
+        y=[1, -1, 0], x=[3, 0],
     ),
-    "second_order on its boundary": (
-        5.0,
-        certificate(
-            [[-1, 0], [0, 0], [0, -1]],
-            [0, 3, 0],
-            [1, 0],
-            [["second_order", 2], ["zero", 1]],
-            y=[1, -1, 0],
-            x=[3, 0],
-            lower=3,
-            upper=3,
-        ),
+    "psd of rank one": at(3, *PSD, y=[0.5, 1, 0.5], x=[3]),
+    "exponential with u = 0": at(
+        1, [[0], [0], [-1]], [0, 1, 0], [1], [["exponential", 3]], y=[-1, -1, 1], x=[1]
     ),
-    "psd of rank one": (
-        3.0,
-        certificate(
-            [[-1], [0], [-1]],
-            [-2, -1, -2],
-            [1],
-            [["psd", 2]],
-            y=[0.5, 1, 0.5],
-            x=[3],
-            lower=3,
-            upper=3,
-        ),
+    "maximize with an offset": at(
+        9, [[1]], [1], [-2], [["nonnegative", 1]], y=[2], x=[1], offset=7.0, maximize=True
     ),
-    "exponential with u = 0": (
-        1.0,
-        certificate(
-            [[0], [0], [-1]],
-            [0, 1, 0],
-            [1],
-            [["exponential", 3]],
-            y=[-1, -1, 1],
-            x=[1],
-            lower=1,
-            upper=1,
-        ),
+    "quadratic": at(-0.5, [], [], [-1], [], P=[[1]], y=[], h=[1], x=[1]),
+    "variable bounds": at(-3, [], [], [1], [], y=[0, 1], x=[-3], bounds=[3.0]),
+    "second-order cones on their boundary at a point that is no double": at(
+        0,
+        [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, -1, 6],
+         [0, 0, -1, 0, -1], [0, 0, -1, 0, 1], [0, 0, 0, 0, 0],
+         [-1, 0, 0, 0, 0], [-1, 0, 0, 0, 0], [0, 0, 0, -2, 0],
+         [0, -1, 0, 0, 0], [0, -1, 0, 0, 0], [0, 0, -2, 0, 0]],
+        [4, 9, 0, 0, 0, 2, 1, -1, 0, 1, -1, 0], 5 * [0],
+        [["nonnegative", 3], *3 * [["second_order", 3]]],
+        y=12 * [0], zero_rows=list(range(12)), x=[4, 9, 3, 2, Fraction(1, 3)],
     ),
-    "exponential, dual face": (
-        0.0,
-        certificate(
-            [[1, 0], [0, 0], [0, -1]],
-            [0, 0, 0],
-            [0, 1],
-            [["exponential", 3]],
-            y=[0, 0, 1],
-            zero_rows=[0, 1],
-            x=[0, 0],
-            lower=0,
-            upper=0,
-        ),
+    # a tolerance, of each cone
+    "tolerance": at(
+        0.75, [[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[0.75], tolerance=0.25
     ),
-    "maximize with an offset": (
-        9.0,
-        certificate(
-            [[1]], [1], [-2], [["nonnegative", 1]], y=[2], x=[1], offset=7.0, maximize=True,
-            lower=9, upper=9,
-        ),
+    "tolerance of an equality": at(
+        0.75, [[1]], [1], [1], [["zero", 1]], y=[-1], x=[0.75], tolerance=0.25
     ),
-    "quadratic": (
-        -0.5,
-        certificate([], [], [-1], [], P=[[1]], y=[], h=[1], x=[1], lower=-0.5, upper=-0.5),
+    "tolerance of a second-order cone": at(
+        0.75, [[-1], [0]], [0, 1], [1], [["second_order", 2]], y=[1, -1], x=[0.75], tolerance=0.25
     ),
-    "tolerance": (
-        0.75,
-        certificate(
-            [[-1]], [-1], [1], [["nonnegative", 1]], y=[1], x=[0.75], tolerance=0.25,
-            lower=0.75, upper=0.75,
-        ),
+    "tolerance of a PSD cone": at(2.75, *PSD, y=[0.5, 1, 0.5], x=[2.75], tolerance=0.25),
+    "tolerance of an exponential cone": at(
+        0.75, [[0], [0], [-1]], [0.25, 0.75, 0], [1], [["exponential", 3]], y=[-1, -1, 1],
+        x=[0.75], tolerance=0.25,
     ),
-    "tolerance of an equality": (
-        0.75,
-        certificate(
-            [[-1]], [-1], [1], [["zero", 1]], y=[1], x=[0.75], tolerance=0.25,
-            lower=0.75, upper=0.75,
-        ),
+    "tolerance of a power cone": near(
+        1.5, [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1], [["power", (0.5).hex()]],
+        y=[1, 1, -2 * SHRUNK], x=[0.75, 0.75], tolerance=0.25,
     ),
-    "tolerance of an equality with a negative multiplier": (
-        0.75,
-        certificate(
-            [[1]], [1], [1], [["zero", 1]], y=[-1], x=[0.75], tolerance=0.25,
-            lower=0.75, upper=0.75,
-        ),
+    # points that must be moved, or an optimum that is not a double
+    "redundant equalities and a column twice": near(
+        1 / 3, [[3, 3, 3], [6, 6, 6], [9, 9, 9], [-1, -1, 0], [0, 0, -1]], [1, 2, 3, 0, 0],
+        [1, 1, 2], [["zero", 3], ["nonnegative", 2]],
+        y=[-0.1, -0.05, -0.05, 0, 1.0001], zero_rows=[3], x=[0.2, 0.1333, 0],
     ),
-    "tolerance of a second-order cone": (
-        0.75,
-        certificate(
-            [[-1], [0]], [0, 1], [1], [["second_order", 2]], y=[1, -1], x=[0.75], tolerance=0.25,
-            lower=0.75, upper=0.75,
-        ),
+    "linear program on a face that is no double": near(
+        1 / 3, [[3, 0], [1, -1], [-1, 1], [0, -3]], [1, 0, 0, -1], [1, 0],
+        [["zero", 1], ["nonnegative", 3]], y=[-1 / 3, 0, 0, 0], zero_rows=[1, 2, 3],
+        x=[Fraction(1, 3)] * 2,
     ),
-    "tolerance of a PSD cone": (
-        2.75,
-        certificate(
-            [[-1], [0], [-1]], [-2, -1, -2], [1], [["psd", 2]], y=[0.5, 1, 0.5], x=[2.75],
-            tolerance=0.25, lower=2.75, upper=2.75,
-        ),
+    "more equations than are solved exactly": near(
+        15, [[3 * (i % 45 == j) * (-1) ** (i // 45) for j in range(45)] for i in range(90)],
+        45 * [1] + 45 * [-1], 45 * [1], [["zero", 45], ["nonnegative", 45]],
+        y=45 * [-1 / 3] + 45 * [0], zero_rows=list(range(45, 90)), x=45 * [Fraction(1, 3)],
     ),
-    "tolerance of an exponential cone": (
-        1.0,
-        certificate(
-            [[0], [0], [-1]], [0.25, 0.75, 0], [1], [["exponential", 3]], y=[-1, -1, 1],
-            x=[0.75], tolerance=0.25, lower=0.75, upper=0.75,
-        ),
+    "second_order": near(
+        5, [[-1], [0], [0]], [0, 3, 4], [1], [["second_order", 3]],
+        y=[1, -0.6 * SHRUNK, -0.8 * SHRUNK], x=[5],
     ),
-    "variable bounds": (
-        -3.0,
-        certificate([], [], [1], [], y=[0, 1], x=[-3], bounds=[3.0], lower=-3, upper=-3),
+    "psd": near(
+        1 / 3, [[-3], [0], [-3]], [-1, 0, 0], [1], [["psd", 2]],
+        y=[1 / 3, 0, 1e-20], x=[1 / 3 + 1e-13],
+    ),
+    "exponential": near(
+        E, [[0], [0], [-1]], [1, 1, 0], [1], [["exponential", 3]],
+        y=[-E * SHRUNK, 0, 1], x=[E / SHRUNK],
+    ),
+    "exponential, dual face": near(
+        -1 / 3, [[1, 0], [0, 0], [0, -3]], [0, 0, 1], [0, 1], [["exponential", 3]],
+        y=[0, 0, 0.3], zero_rows=[0, 1], x=[0, -1 / 3 + 1e-13],
+    ),
+    "power": near(
+        QUARTER, [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1], [["power", (0.25).hex()]],
+        y=[1, 1, -QUARTER * SHRUNK], x=[QUARTER / 4 / SHRUNK, 3 * QUARTER / 4 / SHRUNK],
+    ),
+    "power_nd": near(
+        ROOT8, [[-1, 0, 0], [0, -1, 0], [0, 0, -1], [0, 0, 0]], [0, 0, 0, 1], [1, 1, 1],
+        [["power_nd", [(0.5).hex(), (0.25).hex(), (0.25).hex()]]],
+        y=[1, 1, 1, -ROOT8 * SHRUNK], x=[a * ROOT8 / SHRUNK for a in (0.5, 0.25, 0.25)],
+    ),
+    "quadratic that is singular": near(
+        -1 / 3, [], [], [-2, -2], [], P=[[6, 6], [6, 6]], y=[], h=[0.3, 0.0], x=[1 / 3, 0]
+    ),
+    "quadratic whose exact bound needs exact multipliers": certificate(
+        [], [], [-1, -1, -2], [], P=[[3, 0, 0], [0, 3, 0], [0, 0, 3]], y=[],
+        h=[1 / 3, 1 / 3, 2 / 3], x=[1 / 3, 1 / 3, 2 / 3], lower=-1, upper=-1 + 1e-11,
     ),
 }  # fmt: skip
-"""Certificates whose points are exact, with their optimum."""
-
-ENCLOSED = {
-    "linear program with thirds": (
-        2.0,
-        certificate(
-            [[-1, -2], [-2, -1]],
-            [-3, -3],
-            [1, 1],
-            [["nonnegative", 2]],
-            y=[1 / 3, 1 / 3],
-            x=[1, 1],
-            lower=below(2),
-            upper=2,
-        ),
-    ),
-    "equality with thirds": (
-        1 / 3,
-        certificate(
-            [[3, 3], [-1, 0], [0, -1]],
-            [1, 0, 0],
-            [1, 2],
-            [["zero", 1], ["nonnegative", 2]],
-            y=[-0.3333, 0, 1.0001],
-            zero_rows=[1],
-            x=[0.3334, 0],
-            lower=below(1 / 3),
-            upper=above(1 / 3),
-        ),
-    ),
-    "redundant equalities and a column twice": (
-        1 / 3,
-        certificate(
-            [[3, 3, 3], [6, 6, 6], [9, 9, 9], [-1, -1, 0], [0, 0, -1]],
-            [1, 2, 3, 0, 0],
-            [1, 1, 2],
-            [["zero", 3], ["nonnegative", 2]],
-            y=[-0.1, -0.05, -0.05, 0, 1.0001],
-            zero_rows=[3],
-            x=[0.2, 0.1333, 0],
-            lower=below(1 / 3),
-            upper=above(1 / 3),
-        ),
-    ),
-    "second_order": (
-        5.0,
-        certificate(
-            [[-1], [0], [0]],
-            [0, 3, 4],
-            [1],
-            [["second_order", 3]],
-            y=[1, -0.6 * (1 - 1e-12), -0.8 * (1 - 1e-12)],
-            x=[5],
-            lower=below(5),
-            upper=5,
-        ),
-    ),
-    "psd": (
-        1 / 3,
-        certificate(
-            [[-3], [0], [-3]],
-            [-1, 0, 0],
-            [1],
-            [["psd", 2]],
-            y=[1 / 3, 0, 1e-20],
-            x=[1 / 3 + 1e-13],
-            lower=below(1 / 3),
-            upper=above(1 / 3),
-        ),
-    ),
-    "exponential": (
-        E,
-        certificate(
-            [[0], [0], [-1]],
-            [1, 1, 0],
-            [1],
-            [["exponential", 3]],
-            y=[-E * (1 - 1e-12), 0, 1],
-            x=[E * (1 + 1e-12)],
-            lower=below(E),
-            upper=above(E),
-        ),
-    ),
-    "power": (
-        2.0,
-        certificate(
-            [[-1, 0], [0, -1], [0, 0]],
-            [0, 0, 1],
-            [1, 1],
-            [["power", (0.5).hex()]],
-            y=[1, 1, -2 * (1 - 1e-12)],
-            x=[1, 1],
-            lower=below(2),
-            upper=2,
-        ),
-    ),
-    "linear program on a face that is no double": (
-        1 / 3,
-        certificate(
-            [[3, 0], [1, -1], [-1, 1], [0, -3]], [1, 0, 0, -1], [1, 0],
-            [["zero", 1], ["nonnegative", 3]], y=[-1 / 3, 0, 0, 0], zero_rows=[1, 2, 3],
-            x=[Fraction(1, 3)] * 2, lower=below(1 / 3), upper=above(1 / 3),
-        ),
-    ),
-    "second-order cones on their boundary at a point that is no double": (
-        0.0,
-        certificate(
-            [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, -1, 6],
-             [0, 0, -1, 0, -1], [0, 0, -1, 0, 1], [0, 0, 0, 0, 0],
-             [-1, 0, 0, 0, 0], [-1, 0, 0, 0, 0], [0, 0, 0, -2, 0],
-             [0, -1, 0, 0, 0], [0, -1, 0, 0, 0], [0, 0, -2, 0, 0]],
-            [4, 9, 0, 0, 0, 2, 1, -1, 0, 1, -1, 0], 5 * [0],
-            [["nonnegative", 3], *3 * [["second_order", 3]]],
-            y=12 * [0], zero_rows=list(range(12)), x=[4, 9, 3, 2, Fraction(1, 3)], lower=0, upper=0,
-        ),
-    ),
-    "more equations than are solved exactly": (
-        15.0,
-        certificate(
-            [[3 * (i % 45 == j) * (-1) ** (i // 45) for j in range(45)] for i in range(90)],
-            45 * [1] + 45 * [-1], 45 * [1], [["zero", 45], ["nonnegative", 45]],
-            y=45 * [-1 / 3] + 45 * [0], zero_rows=list(range(45, 90)), x=45 * [Fraction(1, 3)],
-            lower=below(15), upper=above(15),
-        ),
-    ),
-    "quadratic whose exact bound needs exact multipliers": (
-        -1.0,
-        certificate(
-            [], [], [-1, -1, -2], [], P=[[3, 0, 0], [0, 3, 0], [0, 0, 3]], y=[],
-            h=[1 / 3, 1 / 3, 2 / 3], x=[1 / 3, 1 / 3, 2 / 3], lower=-1, upper=above(-1),
-        ),
-    ),
-    "exponential, dual face with thirds": (
-        0.0,
-        certificate(
-            [[1, 0], [0, 0], [0, -3]], [0, 0, 1], [0, 1], [["exponential", 3]],
-            y=[0, 0, 0.3], zero_rows=[0, 1], x=[0, -1 / 3 + 1e-13],
-            lower=below(-1 / 3), upper=above(-1 / 3),
-        ),
-    ),
-    "tolerance of a power cone": (
-        1.5,
-        certificate(
-            [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1], [["power", (0.5).hex()]],
-            y=[1, 1, -2 * (1 - 1e-12)], x=[0.75, 0.75], tolerance=0.25,
-            lower=below(1.5), upper=1.5,
-        ),
-    ),
-    "power_nd": (
-        ROOT8,
-        certificate(
-            [[-1, 0, 0], [0, -1, 0], [0, 0, -1], [0, 0, 0]],
-            [0, 0, 0, 1],
-            [1, 1, 1],
-            [["power_nd", [(0.5).hex(), (0.25).hex(), (0.25).hex()]]],
-            y=[1, 1, 1, -ROOT8 * (1 - 1e-12)],
-            x=[a * ROOT8 * (1 + 1e-12) for a in (0.5, 0.25, 0.25)],
-            lower=below(ROOT8),
-            upper=above(ROOT8),
-        ),
-    ),
-    "power with another exponent": (
-        4.0 / 27**0.25,
-        certificate(
-            [[-1, 0], [0, -1], [0, 0]],
-            [0, 0, 1],
-            [1, 1],
-            [["power", (0.25).hex()]],
-            y=[1, 1, -4.0 / 27**0.25 * (1 - 1e-12)],
-            x=[1.0 / 27**0.25 * (1 + 1e-12), 3.0 / 27**0.25 * (1 + 1e-12)],
-            lower=below(4.0 / 27**0.25),
-            upper=above(4.0 / 27**0.25),
-        ),
-    ),
-    "quadratic with thirds": (
-        -1 / 3,
-        certificate(
-            [],
-            [],
-            [-1, -1],
-            [],
-            P=[[2, 1], [1, 2]],
-            y=[],
-            h=[0.3, 0.3],
-            x=[1 / 3, 1 / 3],
-            lower=below(-1 / 3),
-            upper=above(-1 / 3),
-        ),
-    ),
-    "quadratic that is singular": (
-        -1 / 3,
-        certificate(
-            [],
-            [],
-            [-2, -2],
-            [],
-            P=[[6, 6], [6, 6]],
-            y=[],
-            h=[0.3, 0.0],
-            x=[1 / 3, 0],
-            lower=below(-1 / 3),
-            upper=above(-1 / 3),
-        ),
-    ),
-}  # fmt: skip
-"""Certificates whose points must be moved, or whose optimum is not a double."""
+"""Certificates of each cone and each kind."""
 
 INFEASIBLE = {
     "exponential, with a ray on the face u = 0": certificate(
@@ -436,9 +212,6 @@ UNBOUNDED = {
     ),
 }
 
-BOUNDED = {f"exact: {k}": v[1] for k, v in EXACT.items()} | {
-    f"enclosed: {k}": v[1] for k, v in ENCLOSED.items()
-}
 ALL = (
     BOUNDED
     | {f"infeasible: {k}": v for k, v in INFEASIBLE.items()}
@@ -458,17 +231,12 @@ def check(tmp_path):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_true_certificate_is_accepted(check, name):
-    found = check(ALL[name])
+    found, claim = check(ALL[name]), ALL[name]["claim"]
     assert found.reasons == ()
     assert found.valid
-
-
-@pytest.mark.parametrize("name", BOUNDED)
-def test_bounds_proved_enclose_the_claim(check, name):
-    found, claim = check(BOUNDED[name]), BOUNDED[name]["claim"]
-    assert found.lower >= float.fromhex(claim["lower"])
-    assert found.upper <= float.fromhex(claim["upper"])
-    assert found.lower <= found.upper
+    if claim["lower"]:
+        assert float.fromhex(claim["lower"]) <= found.lower <= found.upper
+        assert found.upper <= float.fromhex(claim["upper"])
 
 
 @pytest.mark.parametrize("name", BOUNDED)
@@ -483,16 +251,14 @@ def test_a_bound_moved_by_a_billionth_is_rejected(check, name, side, sign):
 
 
 ENDURE = [
-    "exact: tolerance of an equality with a negative multiplier",
-    "enclosed: more equations than are solved exactly",
-    "enclosed: quadratic whose exact bound needs exact multipliers",
-    "enclosed: second-order cones on their boundary at a point that is no double",
-    "enclosed: linear program on a face that is no double",
-    "exact: quadratic",
-    "exact: tolerance of an equality",
-    "enclosed: quadratic with thirds",
-    "enclosed: quadratic that is singular",
-    "enclosed: equality with thirds",
+    "tolerance of an equality",
+    "more equations than are solved exactly",
+    "quadratic whose exact bound needs exact multipliers",
+    "second-order cones on their boundary at a point that is no double",
+    "linear program on a face that is no double",
+    "redundant equalities and a column twice",
+    "quadratic",
+    "quadratic that is singular",
     "infeasible: inconsistent equalities",
 ]
 """Their equations alone determine the point: it is moved back to where it was."""
@@ -513,80 +279,64 @@ def test_a_point_of_the_wrong_sign_is_rejected(check, name):
 IDENTITY = {"row": [0, 1], "column": [0, 1], "value": 2 * [(1.0).hex()]}
 TWICE = {"row": [0, 0], "column": [0, 0], "value": 2 * [(-1.0).hex()]}
 FALSE = [
-    ("exact: nonnegative", ("program", "b", 0), (-1.1).hex()),
-    ("exact: nonnegative", ("program", "c", 0), (1.1).hex()),
-    ("exact: nonnegative", ("program", "A", "value", 0), (-1.1).hex()),
-    ("exact: nonnegative", ("program", "offset"), (0.1).hex()),
-    ("exact: nonnegative", ("program", "maximize"), True),
-    ("exact: nonnegative", ("program", "scale"), 2),
-    ("exact: nonnegative", ("version",), 2),
-    ("exact: nonnegative", ("format",), "another"),
-    ("exact: nonnegative", ("dual", "y"), 2 * [[(1.0).hex(), (0.0).hex()]]),
-    ("exact: nonnegative", ("primal", "x"), 2 * [[(1.0).hex(), (0.0).hex()]]),
-    ("exact: nonnegative", ("program", "A", "row", 0), -1),
-    ("exact: nonnegative", ("program", "A", "column", 0), -1),
-    ("exact: nonnegative", ("program", "A"), TWICE),
-    (
-        "exact: second_order on its boundary",
-        ("program", "cones"),
-        [["nonnegative", 2], ["zero", 1]],
-    ),
-    ("exact: second_order on its boundary", ("program", "b", 1), (3 + 1e-9).hex()),
-    ("exact: psd of rank one", ("program", "b", 1), (-1 - 1e-9).hex()),
-    ("exact: psd of rank one", ("program", "cones"), [["nonnegative", 3]]),
-    ("exact: psd of rank one", ("dual", "y", 1), [(1 + 1e-9).hex(), (0.0).hex()]),
-    ("enclosed: power", ("program", "cones", 0, 1), (0.51).hex()),
-    ("enclosed: power", ("program", "cones", 0, 1), (1.5).hex()),
-    ("enclosed: power", ("program", "b", 2), (1 + 1e-9).hex()),
-    ("exact: tolerance", ("tolerance",), None),
-    ("exact: tolerance", ("tolerance",), (-0.25).hex()),
-    ("exact: tolerance", ("tolerance",), (0.26).hex()),
-    ("exact: tolerance of an equality", ("tolerance",), None),
-    ("exact: tolerance of an equality", ("tolerance",), (0.26).hex()),
-    ("exact: variable bounds", ("variable_bounds",), None),
-    ("exact: variable bounds", ("variable_bounds", 0), (3.1).hex()),
-    ("exact: variable bounds", ("variable_bounds", 0), (2.9).hex()),
-    ("exact: quadratic", ("program", "P", "value", 0), (-1.0).hex()),
-    ("exact: quadratic", ("program", "P", "value", 0), (1.1).hex()),
-    ("exact: quadratic", ("program", "P"), None),
-    ("exact: maximize with an offset", ("program", "maximize"), False),
-    ("exact: exponential, dual face", ("program", "c", 0), (-1e-9).hex()),
-    ("exact: exponential, dual face", ("dual", "zero_rows"), [0, 1, 2]),
-    ("exact: exponential with u = 0", ("program", "b", 0), (1e-9).hex()),
-    ("enclosed: linear program with thirds", ("program", "b", 0), (-3 - 1e-9).hex()),
-    ("enclosed: equality with thirds", ("program", "b", 0), (1 + 1e-9).hex()),
-    ("enclosed: equality with thirds", ("dual", "zero_rows"), [2]),
-    ("enclosed: redundant equalities and a column twice", ("program", "b", 1), (2 + 1e-15).hex()),
-    ("enclosed: redundant equalities and a column twice", ("program", "c", 1), (1 + 1e-15).hex()),
-    ("enclosed: second_order", ("dual", "y", 1), [(-0.6001).hex(), (0.0).hex()]),
-    ("enclosed: second_order", ("program", "cones", 0, 1), 2),
-    ("enclosed: psd", ("program", "b", 0), (-1 - 1e-9).hex()),
-    ("enclosed: exponential", ("program", "b", 0), (1 + 1e-9).hex()),
-    ("enclosed: exponential", ("program", "b", 1), (1.1).hex()),
-    ("enclosed: exponential", ("program", "b", 1), (-1.0).hex()),
-    ("enclosed: power", ("primal", "x", 0), [(0.0).hex(), (0.0).hex()]),
-    ("enclosed: exponential", ("dual", "y", 0), [(-E - 1e-9).hex(), (0.0).hex()]),
-    ("enclosed: power_nd", ("program", "cones", 0, 1, 0), (0.5 + 1e-9).hex()),
-    ("enclosed: power_nd", ("program", "b", 3), (1 + 1e-9).hex()),
-    ("enclosed: power with another exponent", ("program", "cones", 0, 1), (0.25 + 1e-8).hex()),
-    ("enclosed: quadratic with thirds", ("program", "P", "value", 0), (2 + 1e-8).hex()),
-    ("enclosed: quadratic with thirds", ("program", "P", "value", 1), (1 + 1e-8).hex()),
-    ("enclosed: quadratic that is singular", ("program", "c", 1), (-2 + 1e-15).hex()),
-    ("enclosed: quadratic that is singular", ("program", "P", "value", 3), (6 - 1e-15).hex()),
+    # another program, or another meaning of its numbers
+    ("nonnegative", ("program", "b", 0), (-1 - 1e-9).hex()),
+    ("nonnegative", ("program", "c", 0), (1 + 1e-9).hex()),
+    ("nonnegative", ("program", "A", "value", 0), (-1.1).hex()),
+    ("nonnegative", ("program", "offset"), (0.1).hex()),
+    ("nonnegative", ("program", "scale"), 2),
+    ("nonnegative", ("version",), 2),
+    ("nonnegative", ("format",), "another"),
+    ("nonnegative", ("dual", "y"), 2 * [[(1.0).hex(), (0.0).hex()]]),
+    ("nonnegative", ("primal", "x"), 2 * [[(1.0).hex(), (0.0).hex()]]),
+    ("nonnegative", ("program", "A", "row", 0), -1),
+    ("nonnegative", ("program", "A", "column", 0), -1),
+    ("nonnegative", ("program", "A"), TWICE),
+    ("maximize with an offset", ("program", "maximize"), False),
+    ("psd of rank one", ("program", "cones"), [["nonnegative", 3]]),
+    # each cone: a bound that is a billionth away, a point outside, another cone
+    ("second_order on its boundary", ("program", "b", 1), (3 + 1e-9).hex()),
+    ("second_order", ("dual", "y", 1), [(-0.6001).hex(), (0.0).hex()]),
+    ("second_order", ("program", "cones", 0, 1), 2),
+    ("psd of rank one", ("program", "b", 1), (-1 - 1e-9).hex()),
+    ("psd of rank one", ("dual", "y", 1), [(1 + 1e-9).hex(), (0.0).hex()]),
+    ("exponential with u = 0", ("program", "b", 0), (1e-9).hex()),
+    ("exponential", ("program", "b", 1), (-1.0).hex()),
+    ("exponential", ("dual", "y", 0), [(-E - 1e-9).hex(), (0.0).hex()]),
+    ("exponential, dual face", ("program", "c", 0), (-1e-9).hex()),
+    ("exponential, dual face", ("dual", "zero_rows"), [0, 1, 2]),
+    ("power", ("program", "cones", 0, 1), (0.25 + 1e-8).hex()),
+    ("power", ("program", "cones", 0, 1), (1.5).hex()),
+    ("power", ("program", "b", 2), (1 + 1e-9).hex()),
+    ("power", ("primal", "x", 0), [(0.0).hex(), (0.0).hex()]),
+    ("power_nd", ("program", "cones", 0, 1, 0), (0.5 + 1e-9).hex()),
+    # tolerances and bounds on variables
+    ("tolerance", ("tolerance",), None),
+    ("tolerance", ("tolerance",), (0.26).hex()),
+    ("tolerance of an equality", ("tolerance",), (0.26).hex()),
+    ("variable bounds", ("variable_bounds",), None),
+    ("variable bounds", ("variable_bounds", 0), (3.1).hex()),
+    ("variable bounds", ("variable_bounds", 0), (2.9).hex()),
+    # equations and quadratic forms
+    ("redundant equalities and a column twice", ("program", "b", 1), (2 + 1e-15).hex()),
+    ("redundant equalities and a column twice", ("program", "c", 1), (1 + 1e-15).hex()),
+    ("redundant equalities and a column twice", ("dual", "zero_rows"), [4]),
+    ("quadratic", ("program", "P", "value", 0), (-1.0).hex()),
+    ("quadratic", ("program", "P"), None),
+    ("quadratic that is singular", ("program", "c", 1), (-2 + 1e-15).hex()),
+    ("quadratic that is singular", ("program", "P", "value", 3), (6 - 1e-15).hex()),
+    # rays
     ("infeasible: nonnegative", ("program", "b", 1), (1.0).hex()),
     ("infeasible: nonnegative", ("ray_dual", "y", 0), [(-1.0).hex(), (0.0).hex()]),
     ("infeasible: nonnegative", ("ray_dual",), None),
     ("infeasible: nonnegative", ("tolerance",), (0.5).hex()),
-    ("infeasible: inconsistent equalities", ("program", "b", 0), (3.0).hex()),
     ("infeasible: inconsistent equalities", ("program", "A", "value", 0), (3 + 1e-15).hex()),
     ("infeasible: second_order", ("program", "b", 0), (0.0).hex()),
     ("unbounded: nonnegative", ("program", "c", 0), (0.0).hex()),
     ("unbounded: nonnegative", ("primal",), None),
     ("unbounded: nonnegative", ("ray_primal",), None),
     ("unbounded: nonnegative", ("program", "b", 0), (-1.0).hex()),
-    ("unbounded: nonnegative", ("program", "A", "value", 0), (1.0).hex()),
     ("unbounded: equality with thirds", ("program", "cones", 0, 1), 2),
-    ("unbounded: flat direction of P", ("program", "P", "row"), [1]),
     ("unbounded: flat direction of P", ("program", "P"), IDENTITY),
     ("unbounded: flat direction of P", ("variable_bounds",), [None, (1.0).hex()]),
 ]
@@ -612,9 +362,6 @@ NEVER = {
         lower=1.25, upper=1.25,
     ),
     "negative bound on a variable": certificate([], [], [1], [], y=[0, 1], bounds=[-3.0], lower=3),
-    "equality beyond its tolerance": certificate(
-        [[-1]], [-1], [1], [["zero", 1]], x=[0.5], tolerance=0.25, upper=0.5
-    ),
     "exponents with a sum above 1": certificate(
         [[-1, 0], [0, -1], [0, 0]], [0, 0, 1], [1, 1],
         [["power_nd", [(0.5).hex(), (0.75).hex()]]], x=[10, 10], upper=20,
@@ -692,10 +439,10 @@ def test_a_ball_on_the_boundary_is_not_proved_inside():
 
 def test_a_change_that_leaves_the_claim_true_is_accepted(check):
     keys = ("program", "cones", 0, 0)
-    assert check(changed(ALL["exact: nonnegative"], keys, "zero")).valid
+    assert check(changed(ALL["nonnegative"], keys, "zero")).valid
 
 
-@pytest.mark.parametrize("name", ["exact: psd of rank one", "enclosed: equality with thirds"])
+@pytest.mark.parametrize("name", ["psd of rank one", "redundant equalities and a column twice"])
 def test_dropped_rows_are_rejected(check, name):
     content = deepcopy(ALL[name])
     content["program"]["b"].pop()
@@ -782,7 +529,7 @@ def test_a_missing_file_is_rejected(tmp_path):
 
 def test_a_huge_size_is_rejected_at_once(check):
     for keys in (("program", "rows"), ("program", "variables"), ("program", "cones", 0, 1)):
-        assert not check(changed(ALL["exact: psd of rank one"], keys, 10**15)).valid
+        assert not check(changed(ALL["psd of rank one"], keys, 10**15)).valid
 
 
 def test_a_program_too_large_for_the_checker_says_so(check):
@@ -794,7 +541,7 @@ def test_a_program_too_large_for_the_checker_says_so(check):
 
 def test_the_precision_of_others_is_left_as_it_was(check):
     with flint.ctx.workprec(77):
-        check(ALL["enclosed: exponential"])
+        check(ALL["exponential"])
         assert flint.ctx.prec == 77
 
 

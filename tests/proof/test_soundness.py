@@ -50,11 +50,22 @@ def inside(cone, point, dual):
         return cone.contains([*point[:-1], point[-1] * (1 - fmpq(1, 10**30))], dual)
 
 
+LOOSE = ("redundant rows", "at the edges of doubles")
+"""Families whose first instance is hard."""
+
+
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(k, marks=pytest.mark.slow) for k in range(3, 13))]
+)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_nothing_false_is_claimed(family):
-    found = judged(family, 1)
+def test_nothing_false_is_claimed(family, seed):
+    found = judged(family, seed)
     assert not found.get("wrong")
     assert not found.get("tampered")
+    assert found.get("checked", True)
+    lower, upper, *settled = found.get("claimed", (0.0, 0.0))
+    gap = (upper - lower) / max(1.0, abs(lower), abs(upper))
+    assert gap <= 1e-6 or any(settled) or seed > 1 or family in LOOSE
 
 
 @pytest.mark.parametrize("family", FAMILIES)
