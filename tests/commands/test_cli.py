@@ -20,7 +20,6 @@ from seraph_cvx import SERAPH, Status, load_model
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.display import progress_line
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.race.m_step_race import read_race
 
@@ -287,14 +286,6 @@ def test_other_warnings_are_shown_too(table, monkeypatch):
     assert "FutureWarning: so is the moon" in result.stderr
 
 
-def test_what_is_running_is_said_where_there_is_no_terminal_too(table, monkeypatch):
-    monkeypatch.setattr(progress_line, "SELDOM", 0.0)
-    result = run(FIT)
-    for number in (1, 2):
-        assert f"[SERAPH] iteration {number}" in result.stderr
-    assert "[SERAPH]" not in result.stdout
-
-
 def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, folder, monkeypatch):
     old = folder / "flowers.metric.npz"
     old.write_text("an older metric")
@@ -419,19 +410,6 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
 
 
 # The command itself
-
-
-def test_commands_are_listed_in_the_order_of_use_with_whole_sentences(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    text = run("--help").output
-    listed = text[text.index("Commands:") : text.index("Examples:")].partition("\n")[2]
-    rows = re.findall(r"^  (\S+)\s+((?:.|\n(?!  \S))*)", listed, flags=re.M)
-    names = ["demo", "fit", "apply", "explain", "verify", "certify", "compare"]
-    assert [name for name, _ in rows][:7] == names
-    assert "..." not in listed
-    for name, sentence in rows:
-        assert "." in sentence, name
-        assert "--debug" in run(name, "--help").output
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])

@@ -23,7 +23,6 @@ FROM_SDIST = [
     "tests/test_public_names.py",
     "tests/commands/test_readme.py",
     "--deselect=tests/commands/test_readme.py::test_every_python_block_prints_what_stands_below_it",
-    "tests/commands/test_gallery.py",
     "tests/commands/test_exercises.py::test_only_public_names_are_used",
     "tests/estimators/test_saving.py",
 ]
@@ -100,18 +99,6 @@ def test_a_workflow_says_that_it_was_not_run_and_may_do_no_more_than_it_has_to(r
     versions = re.findall(r"uses: \S+@(\S+)", text)
     assert versions
     assert all(re.fullmatch(r"(release/)?v\d+", version) for version in versions)
-
-
-def test_the_site_is_published_by_the_command_that_builds_it_for_us(repository):
-    _, said = workflow(repository, "docs.yml")
-    contributing = (repository / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    build_site = "python -m sphinx examples site -W"
-    assert build_site in commands(said["jobs"]["build"])
-    assert f".venv/bin/{build_site}" in contributing.splitlines()
-    assert build_site in (repository / "examples" / "conf.py").read_text(encoding="utf-8")
-    assert 'pip install -e ".[docs]"' in commands(said["jobs"]["build"])
-    assert said["jobs"]["build"]["steps"][-1]["with"] == {"path": "site"}
-    assert actions(said["jobs"]["deploy"]) == ["actions/deploy-pages"]
 
 
 def test_a_tag_uploads_the_files_that_were_tested(repository):
