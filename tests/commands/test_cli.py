@@ -166,17 +166,6 @@ def wines(folder):
     return table
 
 
-def test_scales_that_differ_are_noted_where_they_are_not_changed(wines):
-    wines = wines.drop(index=[15, 30, 50, 90])
-    wines.assign(proline=30.0 * wines["magnesium"]).to_csv("wines.csv", index=False)
-    assert run("fit wines.csv --label kind --out a.npz").stderr == ""
-    result = run("fit wines.csv --label kind --out b.npz --no-standardize")
-    note = "Note: The scales of the features differ widely: 'proline' varies"
-    assert words(result.stderr).startswith(note)
-    assert "leave out --no-standardize." in words(result.stderr)
-    assert result.stderr.count("differ widely") == 1
-
-
 def test_numbers_for_missing_values_are_the_same_however_they_are_written(wines):
     needs = "--missing 9999 needs --impute median or --impute mean"
     assert_answered_in_words(run("fit wines.csv --label kind --missing 9999"), [needs])

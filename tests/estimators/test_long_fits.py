@@ -127,7 +127,7 @@ WAYS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(way):
-    for seconds in (0.02, 0.3, 1.0, 2.5):
+    for seconds in (0.02, 0.3, 1.5):
         model, points, labels = large_fit(4_000, **WAYS[way])
         with ctrl_c(seconds) as pressed, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertified)
