@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.once]
 REPAIR = "Steps of SCS:"
 DIGITS = "Problem number:"
 FAILURES = "Failure number:"
+pytest.importorskip("marimo", reason="marimo is not installed: the extra `lecture` brings it")
 live, failures = import_module("live"), import_module("failures")
 
 
