@@ -490,6 +490,7 @@ def test_committed_results_are_whole_and_in_their_tables(repository, tier, n_tol
 
 @pytest.mark.once
 def test_the_page_has_every_number_that_its_command_prints(repository, monkeypatch):
+    pytest.importorskip("moreau", reason="moreau, whose race is in the numbers, is missing")
     folder = repository / "examples" / "solver-comparison"
     monkeypatch.syspath_prepend(folder)
     printed = import_module("claims").page(folder).split("\n\n")
