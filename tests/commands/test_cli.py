@@ -20,7 +20,6 @@ from seraph_cvx import SERAPH, Status, load_model
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.display import progress_line
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.race.m_step_race import read_race
 
@@ -167,17 +166,6 @@ def wines(folder):
     return table
 
 
-def test_scales_that_differ_are_noted_where_they_are_not_changed(wines):
-    wines = wines.drop(index=[15, 30, 50, 90])
-    wines.assign(proline=30.0 * wines["magnesium"]).to_csv("wines.csv", index=False)
-    assert run("fit wines.csv --label kind --out a.npz").stderr == ""
-    result = run("fit wines.csv --label kind --out b.npz --no-standardize")
-    note = "Note: The scales of the features differ widely: 'proline' varies"
-    assert words(result.stderr).startswith(note)
-    assert "leave out --no-standardize." in words(result.stderr)
-    assert result.stderr.count("differ widely") == 1
-
-
 def test_numbers_for_missing_values_are_the_same_however_they_are_written(wines):
     needs = "--missing 9999 needs --impute median or --impute mean"
     assert_answered_in_words(run("fit wines.csv --label kind --missing 9999"), [needs])
@@ -285,14 +273,6 @@ def test_other_warnings_are_shown_too(table, monkeypatch):
         result = run(FIT)
     assert "Note: the sky is falling" in result.stderr
     assert "FutureWarning: so is the moon" in result.stderr
-
-
-def test_what_is_running_is_said_where_there_is_no_terminal_too(table, monkeypatch):
-    monkeypatch.setattr(progress_line, "SELDOM", 0.0)
-    result = run(FIT)
-    for number in (1, 2):
-        assert f"[SERAPH] iteration {number}" in result.stderr
-    assert "[SERAPH]" not in result.stdout
 
 
 def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, folder, monkeypatch):
@@ -419,19 +399,6 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
 
 
 # The command itself
-
-
-def test_commands_are_listed_in_the_order_of_use_with_whole_sentences(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    text = run("--help").output
-    listed = text[text.index("Commands:") : text.index("Examples:")].partition("\n")[2]
-    rows = re.findall(r"^  (\S+)\s+((?:.|\n(?!  \S))*)", listed, flags=re.M)
-    names = ["demo", "fit", "apply", "explain", "verify", "certify", "compare"]
-    assert [name for name, _ in rows][:7] == names
-    assert "..." not in listed
-    for name, sentence in rows:
-        assert "." in sentence, name
-        assert "--debug" in run(name, "--help").output
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])

@@ -16,7 +16,6 @@ import seraph_cvx
 pytestmark = pytest.mark.once
 
 FILES = files()
-SETS = [name for name in FILES if name.startswith("set")]
 SOLUTIONS = runpy.run_path(str(FOLDER / "solutions" / "fill_in.py"))
 fill_in = SOLUTIONS["fill_in"]
 MAY_IMPORT = {"numpy", "cvxpy", "seraph_cvx"}
@@ -88,30 +87,6 @@ def wrong_text(name, function, right, wrong):
     body = SOLUTIONS["functions"](text)[function].rpartition('"""')[2]
     assert right in body
     return text.replace(body, body.replace(right, wrong))
-
-
-def test_index_names_each_exercise_and_problem_set():
-    index = (FOLDER / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d) \| \[.*?\]\((\w+\.py)\).*\| (\d) \|$", index, re.M)
-    exercises = {name: path for name, path in FILES.items() if name not in SETS}
-    assert rows == [(name, path.name, str(len(todos(path)))) for name, path in exercises.items()]
-    assert len(rows) == 8
-    rows = re.findall(
-        r"^\| \[(\d+) .*?\]\(\.\./lecture/chapter\1\.py\) \| \[set\1\]\((\w+\.py)\)", index, re.M
-    )
-    assert rows == [(name.removeprefix("set"), FILES[name].name) for name in SETS]
-    assert len(rows) == 10
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_problem_set_has_three_problems_one_by_hand_one_in_cvxpy_and_one_to_break(name):
-    text = FILES[name].read_text(encoding="utf-8")
-    kinds = re.findall(r"^# %% TODO (\d)\. (.+?)\. ", text, re.M)
-    assert kinds == [("1", "By hand"), ("2", "In CVXPY"), ("3", "Break it")]
-    assert len(todos(FILES[name])) == 3
-    assert "certify_problem" in text
-    assert "the control" in text or "honest" in text
-    assert not re.search(r"\.status\b", text)  # a solver's word is no evidence
 
 
 @pytest.mark.parametrize("name", FILES)

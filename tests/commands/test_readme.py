@@ -14,8 +14,8 @@ from sklearn.datasets import load_iris
 
 from seraph_cvx import load_model, penalties
 
-GUIDE = ("certify-any-problem", "distance-features", "does-it-help", "from-metric-learn")
-GUIDE += ("model-your-own", "pipelines", "race-your-own", "solvers", "supervision", "weights")
+GUIDE = ("certify-any-problem", "distance-features", "does-it-help", "model-your-own", "pipelines")
+GUIDE += ("race-your-own", "solvers", "supervision", "weights")
 START = ("teacher", "solver-author", "data-scientist", "researcher")
 PAGES = ["README.md", *(f"examples/guide/{name}.md" for name in GUIDE)]
 PAGES += [*(f"examples/start/{name}.md" for name in START), "examples/cheat-sheet.md"]
@@ -51,11 +51,6 @@ def test_the_code_of_every_page_of_the_guide_is_run(repository):
     pages = (repository / "examples" / "guide").glob("*.md")
     with_code = {page.stem for page in pages if "```python" in page.read_text(encoding="utf-8")}
     assert with_code == {*GUIDE}
-
-
-def test_the_readme_says_first_what_a_metric_is_for(repository):
-    lead = (repository / "README.md").read_text(encoding="utf-8").partition("![How")[0]
-    assert "if you have a table: a metric says how alike two rows are" in lead
 
 
 def test_the_readmes_commands_label_learn_apply_save_and_load(repository, tmp_path, monkeypatch):

@@ -8,8 +8,6 @@ import pytest
 from command_line import run, words
 
 from seraph_cvx.cli.messages import encodable, hanging, screen
-from seraph_cvx.theory import verification as theory_report
-from seraph_cvx.theory.verification import CLAIMS
 
 ASCII_SYMBOLS = r"\b(kappa|lambda|eta|mu|sigma)\b(?!\*? =)|_hat|R\^|\bS u D\b|>=|<=|\bsqrt\("
 
@@ -46,24 +44,6 @@ def test_explain_fits_the_terminal_with_symbols_and_short_numbers(columns, state
     goal = next(k for k, line in enumerate(lines) if line.startswith(("minimize ", "maximize ")))
     more = lines[goal + 1 : lines.index("", goal)]
     assert all(line.startswith(("         ", "subject to ")) for line in more)
-
-
-def test_verify_says_what_is_false_in_two_columns_and_what_was_skipped(columns, monkeypatch):
-    monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in (13, 15)})
-    lines = lines_of("verify iris", columns)
-    text = "\n".join(lines)
-    start = next(k for k, line in enumerate(lines) if line.startswith("   claim "))
-    parts = lines[start : lines.index("", start)]
-    names = [line[3:15].strip() for line in parts]
-    expected = ["claim", "formula", "fails", "holds", "for you", "recomputed"]
-    assert [name for name in names if name] == expected
-    assert "" in names  # some go on, below where they began
-    assert words(CLAIMS[15][0].consequence) in words(" ".join(line[15:] for line in parts))
-    assert re.search(r"│ 13 │ The complexity +(of a step +)?│ skipped", text)
-    assert re.search(r"│ 15 │ .*│ refuted +│ +7\.4e-02 │", text)  # not by its small residual
-    skipped = "Skipped, because slow (--all checks it too): 13. The complexity of a step"
-    for phrase in (skipped, "Fails by: how far the numbers are from a claim that is false"):
-        assert phrase in words(text)
 
 
 def test_lines_go_on_as_they_began_in_letters_that_the_terminal_has():

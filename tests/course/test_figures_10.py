@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.once]
 REPAIR = "Steps of SCS:"
 DIGITS = "Problem number:"
 FAILURES = "Failure number:"
+pytest.importorskip("marimo", reason="marimo is not installed: the extra `lecture` brings it")
 live, failures = import_module("live"), import_module("failures")
 
 
@@ -89,12 +90,8 @@ def check_bars(figure, example, truth):
             assert proved == 0.0
 
 
-def test_these_are_all_the_pictures():
-    assert set(moving_figures("chapter10")) == {REPAIR, DIGITS, FAILURES}
-
-
-def test_repaired_multipliers_are_feasible_and_never_prove_too_much():
-    for steps, (plane, errors) in moving_figures("chapter10")[REPAIR]:
+def check_repaired_multipliers_are_feasible_and_never_prove_too_much(figures):
+    for steps, (plane, errors) in figures[REPAIR]:
         edge, way, point, kept = plane.axes[0].lines
         assert np.allclose(edge.get_ydata(), 1 - 2 * np.asarray(edge.get_xdata()) ** 2)
         (x, y), (a, b) = ((float(d[0]) for d in line.get_data()) for line in (point, kept))
@@ -115,12 +112,12 @@ def test_repaired_multipliers_are_feasible_and_never_prove_too_much():
     assert min(proved.get_ydata()) < 1e-6
 
 
-def test_digits_are_those_that_a_solver_has():
+def check_digits_are_those_that_a_solver_has(figures):
     tolerances = {
         "SCS": lambda eps: (("eps", eps),),
         "CLARABEL": lambda eps: tuple((f"tol_{k}", eps) for k in ("gap_abs", "gap_rel", "feas")),
     }
-    for number, (left, right) in moving_figures("chapter10")[DIGITS]:
+    for number, (left, right) in figures[DIGITS]:
         example = failures.WELL_POSED[int(number) - 1]
         truth = entropy_of_a_die(4.5) if example.truth is None else example.truth
         assert left.axes[0].get_title() == example.name
@@ -135,9 +132,9 @@ def test_digits_are_those_that_a_solver_has():
                 assert min(proved, 12.0) <= true_digits(value, violation, truth) + 0.01
 
 
-def test_failures_are_judged_rightly_and_a_violated_cone_does_not_hold_its_point():
+def check_failures_are_judged_rightly_and_a_violated_cone_does_not_hold_its_point(figures):
     drawn = 0
-    for number, (left, *cones) in moving_figures("chapter10")[FAILURES]:
+    for number, (left, *cones) in figures[FAILURES]:
         example = failures.GALLERY[int(number) - 1]
         assert left.axes[0].get_title() == example.name
         check_bars(left, example, example.truth)
@@ -153,3 +150,12 @@ def test_failures_are_judged_rightly_and_a_violated_cone_does_not_hold_its_point
             assert amount * 0.99 <= seen <= amount * 1.2, title
             drawn += 1
     assert drawn >= 3
+
+
+def test_chapter_10_what_is_green_is_right_and_what_is_orange_is_wrong():
+    """One test, so that one process runs the chapter."""
+    figures = moving_figures("chapter10")
+    assert set(figures) == {REPAIR, DIGITS, FAILURES}
+    check_repaired_multipliers_are_feasible_and_never_prove_too_much(figures)
+    check_digits_are_those_that_a_solver_has(figures)
+    check_failures_are_judged_rightly_and_a_violated_cone_does_not_hold_its_point(figures)

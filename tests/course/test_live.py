@@ -20,6 +20,7 @@ from seraph_cvx.display.page import write_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
+pytest.importorskip("marimo", reason="marimo is not installed: the extra `lecture` brings it")
 live, pages = import_module("live"), import_module("pages")
 failures, drag_module = import_module("failures"), import_module("drag")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

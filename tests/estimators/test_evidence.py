@@ -131,17 +131,6 @@ def test_a_metric_that_labels_do_not_support_is_mixed_with_the_euclidean_one():
     np.testing.assert_allclose(model.metric_, expected, atol=1e-6 * np.max(expected))
 
 
-@pytest.mark.parametrize(
-    ("errors", "words"),
-    [((0.1, 0.4, 0.05), "show a gain"), ((0.3, 0.4, 0.08), "chance"), ((0.4, 0.4, 0.0), "no sign")],
-)
-def test_the_verdict_follows_from_gain_and_standard_error(errors, words):
-    judged = LeaveOneOut(20, *errors)
-    assert words in judged.verdict
-    assert judged.verdict in str(judged)
-    assert f"{errors[0]:.1%} wrong in the learned metric" in str(judged)
-
-
 def test_what_spoils_the_features_is_named_with_its_cure():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 4))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
 import signal
-import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +15,6 @@ from interrupts import ctrl_c
 from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
-from seraph_cvx.display.progress_line import ProgressLine
 from seraph_cvx.penalties import Sparse
 from seraph_cvx.solvers.newton import FactorSearch
 
@@ -130,7 +127,7 @@ WAYS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(way):
-    for seconds in (0.02, 0.3, 1.0, 2.5):
+    for seconds in (0.02, 0.3, 1.5):
         model, points, labels = large_fit(4_000, **WAYS[way])
         with ctrl_c(seconds) as pressed, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertified)
@@ -193,32 +190,6 @@ def test_an_interrupt_in_the_callback_is_treated_as_one_in_a_step(accelerate, wh
 
 
 # The line of progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize("has_rich", [True, False])
-def test_on_a_terminal_the_line_moves_in_place(monkeypatch, has_rich):
-    if has_rich:
-        pytest.importorskip("rich")
-        monkeypatch.setenv("TERM", "xterm")
-    else:
-        monkeypatch.setitem(sys.modules, "rich.console", None)
-    monkeypatch.setattr(progress_line, "OFTEN", 0.0)
-    terminal = Terminal()
-    with ProgressLine(terminal) as line:
-        line.tell("iteration 1")
-        line.move("step 7")
-        if has_rich:
-            line._spinner._live.refresh()
-        line.end("certified")
-    text = terminal.getvalue()
-    assert "step 7" in text
-    assert text.count("\n") <= (3 if has_rich else 1)
-    assert text.rstrip().endswith("certified")
 
 
 def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(capsys, monkeypatch):

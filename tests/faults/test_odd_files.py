@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import TABLE, assert_answered_in_words, run, words
+from command_line import TABLE, assert_answered_in_words, run
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
@@ -24,8 +24,6 @@ from seraph_cvx.cli.tables import read_table
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.processes import whole_file
 from seraph_cvx.processes.whole_file import write_whole
-from seraph_cvx.race.m_step_race import read_race
-from seraph_cvx.race.race_table import EMPTY_ROW
 
 pytestmark = pytest.mark.once
 
@@ -109,28 +107,6 @@ def test_drafts_that_a_killed_process_left_are_removed_by_the_next_write(tmp_pat
 
 
 # Journals
-
-
-ROW = EMPTY_ROW | {"instance": "a", "solver": "newton", "formulation": "", "tol": 1e-3, "repeat": 1}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"kind": "race"},
-        {"kind": "race", "time_limit": "long"},
-        {"kind": "race", "time_limit": 5.0, "versions": 3},
-        {"kind": "race", "time_limit": 5.0, "instances": 3},
-        {"kind": "row", **ROW, "tol": 0.0, "true_gap": 1.0, "proved_gap": 1.0},
-        {"kind": "row", **ROW, "tol": -1.0},
-    ],
-)
-def test_a_damaged_line_of_a_race_is_noted_and_the_rest_is_read(folder, line):
-    whole = {"kind": "race", "time_limit": 5.0}, {"kind": "row", **ROW, "outcome": "crashed"}
-    Path("race.jsonl").write_text("\n".join(map(json.dumps, [*whole, line])) + "\n")
-    race = read_race("race.jsonl")
-    assert len(race.rows) == 1
-    assert "Line 3 of race.jsonl is damaged" in race.notes[0]
 
 
 # Models and instances
@@ -266,33 +242,3 @@ def test_a_race_that_is_terminated_leaves_no_folder_and_no_traceback(tmp_path, n
     while left := [path for path in temporary.iterdir() if path.name.startswith("seraph")]:
         assert time.monotonic() - clock < 30, left  # the solver that runs has its time limit
         time.sleep(0.1)
-
-
-def test_sigterm_ends_a_fit_as_ctrl_c_does_and_keeps_the_metric(folder):
-    rng = np.random.default_rng(0)
-    rows = ["a,b,c,d,species"]
-    for k in range(1_500):
-        values = ",".join(f"{v:.4f}" for v in rng.normal(size=4))
-        rows.append(f"{values},{'xy'[k % 2] if k < 200 else ''}")
-    Path("long.csv").write_text("\n".join(rows) + "\n")
-    command = [
-        *COMMAND,
-        "fit",
-        "long.csv",
-        "--label",
-        "species",
-        "--tol",
-        "1e-13",
-        "--out",
-        "m.npz",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if line.lstrip().startswith("1 "):
-            break
-    process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=60)[1]
-    assert "Traceback" not in said
-    assert "the metric of iteration" in words(said)
-    assert process.returncode in (130, 143)
-    assert load_model("m.interrupted.npz")[-1].metric_.shape == (4, 4)

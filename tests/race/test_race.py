@@ -427,6 +427,7 @@ def test_committed_results_are_whole_and_in_their_tables(repository, tier, n_tol
 
 @pytest.mark.once
 def test_the_page_has_every_number_that_its_command_prints(repository, monkeypatch):
+    pytest.importorskip("moreau", reason="moreau, whose race is in the numbers, is missing")
     folder = repository / "examples" / "solver-comparison"
     monkeypatch.syspath_prepend(folder)
     printed = import_module("claims").page(folder).split("\n\n")
@@ -435,10 +436,10 @@ def test_the_page_has_every_number_that_its_command_prints(repository, monkeypat
     for part in printed:
         about = re.match(r"- [\w-]+: (Faster than newton .*)", part)
         assert about.group(1) in entrants_page if about else part in readme
-    front = (repository / "README.md").read_text(encoding="utf-8")
-    for number in re.findall(
-        r"\d[\d.]+", front.partition("as a multiple of `newton`'s, is")[2][:900]
-    ):
+    guide = (repository / "examples/guide/solvers.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"\d[\d.]+", guide.partition("as a multiple of `newton`'s, is")[2][:900])
+    assert quoted
+    for number in quoted:
         assert number.rstrip(".") in readme, number
     for page in (readme, entrants_page):
         for path in re.findall(r"\]\(([^)#:]+)\)", page):
