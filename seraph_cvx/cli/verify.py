@@ -26,7 +26,7 @@ EXAMPLES = """\b
 Examples:
   seraph-cvx verify
   seraph-cvx verify wine --html wine.html
-  seraph-cvx verify flowers.csv --label species --json flowers.json
+  seraph-cvx verify flowers.csv --label species
 
 \b
 Exit codes:
@@ -45,7 +45,6 @@ def verify(
     everything: bool = option(False, "Also the claims about running times.", "--all"),
     code: bool = option(False, "Print the code that contradicts the paper.", "--code"),
     seed: int = option(0, "Seed of the points, labels and directions.", min=0),
-    json: Path | None = option(None, "Write everything as JSON.", metavar="FILE"),
     html: Path | None = option(None, "Write a page with formulas; works offline.", metavar="FILE"),
     debug: bool = DEBUG,
 ) -> None:
@@ -56,9 +55,8 @@ def verify(
     with answers_in_words():
         from ..theory.verification import CLAIMS, SLOW, verify_paper
 
-        for path, ending in ((json, ".json"), (html, ".html")):
-            if path is not None:
-                check_output(path, (ending,), Path(data))
+        if html is not None:
+            check_output(html, (".html",), Path(data))
         X, y, name = _read(data, label, seed)
         total = len(CLAIMS) - (0 if everything else len(SLOW))
         done: list[ClaimResult] = []
@@ -78,10 +76,9 @@ def verify(
         _show(report)
         _show_contradictions(report, code)
         _show_end(report)
-        for path, text in ((json, report.to_json), (html, report.to_html)):
-            if path is not None:
-                write_whole(path, text().encode())
-                say(f"Written: {path}")
+        if html is not None:
+            write_whole(html, report.to_html().encode())
+            say(f"Written: {html}")
         if not report.ok:
             alert("A claim does not have the expected verdict. Exit code 1.", style="red")
             raise typer.Exit(1)

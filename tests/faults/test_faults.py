@@ -17,8 +17,7 @@ import pytest
 import run as run_program
 from command_line import assert_answered_in_words, run, words
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
-from evidence import runs as runner
-from evidence.runs import OWNER, CellJournal, run_methods
+from evidence.runs import CellJournal, run_methods
 from faulty_solvers import Planted, Raising
 from instances import random_psd
 from interrupts import ctrl_c
@@ -36,7 +35,6 @@ from seraph_cvx import (
 )
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.m_step.statement import MStepStatement
-from seraph_cvx.processes.workers import close_servers
 from seraph_cvx.race.race_table import EMPTY_ROW, RaceJournal
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
@@ -101,16 +99,7 @@ def results(rows):
 
 
 @pytest.fixture(scope="module")
-def one_fork_server():
-    """Runs share a fork server, which a run ends otherwise, with all that it imported."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "close_servers", lambda owner: None)
-        yield
-    close_servers(OWNER)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(one_fork_server):
+def undisturbed():
     return results(run_methods(*SMALL_RUN).rows)
 
 

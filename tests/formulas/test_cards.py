@@ -85,16 +85,6 @@ def value_of(thing, name):
 FAR = certify(OBJECTIVE, np.eye(2))
 GOOD, CAUTION, BAD, PLAIN = Tone
 VERDICTS = [
-    (lambda: PAIRS, "similar and dissimilar pairs", GOOD),
-    (lambda: FEW, "similar and dissimilar pairs", GOOD),
-    (lambda: PairSet.from_labels(POINTS, [0, 0, -1, -1, -1, -1]), "no dissimilar pair", CAUTION),
-    (lambda: PairSet.from_constraints(POINTS, [], [(0, 2)]), "no similar pair", CAUTION),
-    (lambda: OBJECTIVE, "convex, with an optimum", GOOD),
-    (
-        lambda: MStepObjective(PAIRS, previous_metric=np.eye(2), manifold_term=np.eye(2)),
-        "convex, with an optimum",
-        GOOD,
-    ),
     (lambda: FAR, f"relative gap {FAR.relative_gap:.1e}", BAD),
     (solution, "certified", GOOD),
     (lambda: replace(solution(), status=Status.FAILED), "failed", BAD),
@@ -161,21 +151,8 @@ def test_cards_say_the_numbers_and_words_of_their_results():
         (explain_convexity(state_m_step(OBJECTIVE)), "logistic is convex and nondecreasing"),
     ):
         assert words in text_of(thing)
-    sizes = {"points": "6", "features": "2", "similar": "1", "dissimilar": "1", "unlabeled": "13"}
-    sizes |= {"μ by ratio": "0.154", "confidence": "0.5 to 2"}
-    assert strictly(FEW).words[-14:] == [word for fact in sizes.items() for word in fact]
     for thing, n_rows in ((worse_path(), 4), (run(), len(run().history))):
         assert thing._repr_html_().count("<tr>") == 1 + n_rows
-
-
-def test_the_card_of_an_objective_says_only_what_is_known():
-    unattained = MStepObjective(FEW, unlabeled_weight=0.0, trace_weight=0.0)
-    assert verdict(unattained)[1] is Tone.PLAIN
-    assert not unattained.attains_optimum
-    assert verdict(unattained) == ("convex, but without an optimum", Tone.BAD)
-    assert "critical trace weight" not in strictly(unattained).words
-    critical = unattained.critical_trace_weight
-    assert float(value_of(unattained, "critical trace weight")) == pytest.approx(critical, 0.01)
 
 
 def test_a_solution_without_metric_says_so():

@@ -1,4 +1,4 @@
-"""Formulas and prose as MathML, HTML and text; small charts."""
+"""Formulas and prose as MathML, HTML and text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from seraph_cvx.display.formulas import FORMULAS
 from seraph_cvx.display.mathml import to_mathml, to_text
-from seraph_cvx.display.page import Chart, Curve, to_svg
 from seraph_cvx.display.symbols import in_symbols, prose
 from seraph_cvx.theory.verification import CLAIMS
 
@@ -64,11 +63,3 @@ def test_prose_has_the_symbols_of_formulas_and_leaves_words_alone(text, shown):
 def test_prose_is_escaped_and_raises_what_is_raised():
     assert prose("v_k = x_i - x_j < 1") == "v<sub>k</sub> = x<sub>i</sub> − x<sub>j</sub> &lt; 1"
     assert prose("ask m_step_metric_ of M-step 1e-6") == "ask m_step_metric_ of M-step 1e-6"
-
-
-def test_a_chart_leaves_out_what_its_axes_cannot_show():
-    curve = Curve("<c>", [0.0, 1.0, 10.0, 100.0], [1.0, float("nan"), 3.0, -1.0])
-    svg = ElementTree.fromstring(to_svg(Chart("<t>", "x & y", "lambda", [curve], True, True)))
-    (line,) = svg.iter("polyline")
-    assert len(line.get("points").split()) == 1
-    assert "λ" in "".join(svg.itertext())

@@ -150,16 +150,13 @@ def test_an_objective_is_raced_resumed_and_the_table_read(capfd, tmp_path):
 
 
 def test_by_default_everyone_races_but_who_has_an_obstacle(monkeypatch):
-    obstacle = ""
-    monkeypatch.setattr(
-        solvers_module, "obstacles", lambda given: {e.label: obstacle for e in given}
-    )
+    monkeypatch.setattr(Entrant, "obstacle", "")
     labels, ours = [entrant.label for entrant in entrants()], list(OWN_SOLVERS)
     assert labels[:3] == ours == ["newton", "fista", "projected-gradient"]
     conic = {f"{solver}/{kind}" for solver in ("CLARABEL", "SCS") for kind in ("primal", "dual")}
     others = {"UNO/factor", "CVXOPT/primal", "QICS/dual", "pymanopt/factor", "L-BFGS-B/factor"}
     assert conic | others | {"trust-constr/factor"} <= set(labels)
-    obstacle = "no"
+    monkeypatch.setattr(Entrant, "obstacle", "no")
     assert [entrant.label for entrant in entrants()] == ours
     with pytest.raises(ValueError, match=r"no\. Those that are installed are newton"):
         entrants(["L-BFGS-B"])
