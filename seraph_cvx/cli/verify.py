@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..datasets import load_sampling
-from ..display.result_table import visible
+from ..display.result_table import ResultTable
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, require_memory_for_pairs
 from .main import DEBUG, app, argument, option
-from .messages import alert, answers_in_words, say, screen, tell
+from .messages import alert, answers_in_words, say, screen, show_table, tell
 from .tables import read_table
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..theory.verification import PaperReport
 
 TABLES = (".csv", ".tsv", ".txt")
-COLORS = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
 EXAMPLES = """\b
 Examples:
   seraph-cvx verify
@@ -101,28 +100,19 @@ def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
 
 
 def _show(report: PaperReport) -> None:
-    from rich.table import Table
-
-    table = Table(title=visible(report.description), title_justify="left")
-    table.add_column("", justify="right")
-    for column in ("claim", "verdict", "fails by", "residual", "tolerance"):
-        justify: Any = "left" if column in ("claim", "verdict") else "right"
-        table.add_column(column, justify=justify, no_wrap=column != "claim")
-    is_wide = screen.width >= 120
-    if is_wide:
-        table.add_column("decisive check")
-    rows = {c.number: ([in_symbols(c.name), "skipped", "", "", ""], "dim") for c in report.skipped}
+    """Print the verdict and the decisive numbers of each claim."""
+    rows: list[dict[str, Any]] = [
+        {"": claim.number, "claim": in_symbols(claim.name), "verdict": "skipped"}
+        for claim in report.skipped
+    ]
     for row in report.rows:
-        name, verdict = in_symbols(row["name"]), row["verdict"]
-        check, color = in_symbols(row["decisive check"]), COLORS.get(verdict, "red")
+        name, verdict = row["name"], row["verdict"]
         if not row["as expected"]:
-            name, verdict, color = f"{name}: {check}", f"{verdict} (unexpected)", "red"
-        fails_by = row["fails by"] and f"{row['fails by']:.1e}"
-        cells = [name, verdict, fails_by, f"{row['residual']:.1e}", f"{row['tolerance']:.0e}"]
-        rows[row["claim"]] = ([*cells, check] if is_wide else cells, color)
-    for number, (cells, color) in sorted(rows.items()):
-        table.add_row(str(number), *cells, style=color)
-    screen.print(table)
+            name, verdict = f"{name}: {row['decisive check']}", f"{verdict} (unexpected)"
+        numbers = {key: row[key] for key in ("fails by", "residual", "tolerance")}
+        rows.append({"": row["claim"], "claim": in_symbols(name), "verdict": verdict} | numbers)
+    rows.sort(key=lambda row: int(row[""]))
+    show_table(ResultTable(report.description, rows), wrapped="claim")
     say(
         "Fails by: how far the numbers are from a claim that is false as printed. Residual: how "
         "far they are from the claim, or else from what holds instead of it, which is below; up "
