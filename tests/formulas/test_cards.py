@@ -185,22 +185,3 @@ def test_a_long_table_is_cut_and_says_so():
     table = ResultTable("Long", [{"k": k} for k in range(60)])
     words = strictly(card("", "verdict", Tone.GOOD, table=table)).words
     assert words[1:] == ["k", *map(str, range(12)), "… 36 more …", *map(str, range(48, 60))]
-
-
-def test_a_card_sums_and_solves_nothing(monkeypatch):
-    """20,000 points have 200 million pairs; nothing is cached by looking, and no sweep is made."""
-
-    def refuse(*_, **__):
-        raise AssertionError("a sweep over the pairs")
-
-    X = np.random.default_rng(0).normal(size=(20_000, 3))
-    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
-    for name in ("over_labeled", "over_unlabeled"):
-        monkeypatch.setattr(f"seraph_cvx.engine.pair_sums.PairSums.{name}", refuse)
-    objectives = [MStepObjective(pairs), MStepObjective(pairs, trace_weight=0.0)]
-    for thing in (pairs, *objectives):
-        before = set(vars(thing))
-        strictly(thing)
-        assert set(vars(thing)) <= before | {"falling_direction"}
-        assert "unlabeled" not in vars(pairs)
-    assert "falling_direction" not in vars(objectives[1])
