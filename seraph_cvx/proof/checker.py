@@ -405,7 +405,8 @@ def _dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
 def _beyond(bound: Any, direction: int) -> float | None:
     """A double on the outer side of all of a ball; None if there is none."""
     ball = flint.arb(bound)
-    near = float(ball.upper() if direction > 0 else ball.lower())
-    while math.isfinite(near) and not flint.arb(near) * direction >= ball * direction:
+    end = ball.upper() if direction > 0 else ball.lower()  # without a radius
+    near = float(end)
+    if not (flint.arb(near) >= end if direction > 0 else flint.arb(near) <= end):
         near = math.nextafter(near, direction * math.inf)
     return near if math.isfinite(near) else None

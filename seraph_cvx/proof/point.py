@@ -98,16 +98,6 @@ class PointReport:
         """Whether every constraint is proven to be met, without a tolerance."""
         return all(not isinstance(v, str) and v[1] <= 0.0 for _, v in self.violations)
 
-    def facts(self) -> dict[str, str]:
-        """What a card shows."""
-        known = [v for _, v in self.violations if not isinstance(v, str)]
-        worst, missing = max((v[1] for v in known), default=0.0), len(self.violations) - len(known)
-        return {
-            "objective at the point": _in_words(self.objective),
-            "largest violation": f"at most {worst:.3g}"
-            + f"; {missing} not enclosed" * (missing > 0),
-        }
-
     def __str__(self) -> str:
         lines = [f"The point as it is: objective {_in_words(self.objective)}"]
         lines += [f"  violation {_in_words(v)}  of  {text}" for text, v in self.violations]

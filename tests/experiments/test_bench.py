@@ -9,13 +9,10 @@ import bench
 import numpy as np
 import pytest
 import two_versions
-from command_line import words
 from evidence import m_steps, measuring, passes
-from evidence.measuring import Report, gaussian_classes
-from evidence.passes import bench_sizes, bench_subsample
+from evidence.measuring import Report
 from reproduction_programs import run_bench
 
-from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.race.solvers import entrants
 
 pytestmark = pytest.mark.once
@@ -44,14 +41,6 @@ def test_bench_shows_each_row_and_writes_what_it_prints_also_if_stopped(
     assert "| 2 |" in markdown.read_text()
 
 
-def test_what_cannot_be_measured_is_answered_in_words(tmp_path, monkeypatch):
-    result = run_bench("size", "--sizes", "900,50")
-    assert (result.exit_code, "50: ten classes" in words(result.stderr)) == (2, True)
-    monkeypatch.setenv("SERAPH_CVX_DATA", str(tmp_path))
-    (row,) = rows_of(m_steps.bench_certificate, ["ionosphere"])
-    assert re.match("not measured: .*ionosphere.csv", row["certified gap"])
-
-
 @pytest.mark.slow
 def test_each_measurement_has_its_rows_and_every_number_is_positive(monkeypatch):
     small = partial(measuring.load_sampling, n_points=20)
@@ -65,21 +54,6 @@ def test_each_measurement_has_its_rows_and_every_number_is_positive(monkeypatch)
     assert len(rows) == 6
     for row in rows:
         assert all(0.0 < x < np.inf for x in row.values() if isinstance(x, float)), row
-
-
-def test_a_fit_to_drawn_pairs_is_graded_over_all_of_them():
-    whole, drawn = (
-        rows_of(bench_sizes, sizes=(250,), m=3, unlabeled_pairs=k)[0] for k in (None, 1_000)
-    )
-    assert (whole["status"], drawn["status"]) == ("certified", "certified")
-    assert whole["gap over all pairs"] <= passes.TOLERANCE < drawn["gap over all pairs"]
-    draws = (500, 4_000)
-    (row,) = rows_of(bench_subsample, draws, n=250, m=2, n_instances=1, n_samples=1)
-    pairs = PairSet.from_labels(*gaussian_classes(250, 2, seed=0))
-    few = [MStepObjective(pairs.sampled(k, random_state=0)) for k in draws]
-    metrics = [solve_m_step(objective, tol=1e-9).metric for objective in few]
-    gaps = [certify(MStepObjective(pairs), metric).relative_gap for metric in metrics]
-    assert [row[f"k = {k}"] for k in draws] == pytest.approx(gaps, rel=1e-6)
 
 
 @pytest.mark.slow

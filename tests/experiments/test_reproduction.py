@@ -11,8 +11,8 @@ import pytest
 from command_line import words
 from evidence.figures import artificial_set, learn_panels
 from evidence.methods import METHODS, stop_early
-from evidence.results import judge, judgment_again, read_errors, read_times, summarize, table2
-from evidence.runs import Protocol, run_methods
+from evidence.results import judge, judgment_again, read_errors, read_times, summarize
+from evidence.runs import run_methods
 from evidence.tasks import (
     PRINTED,
     TASKS,
@@ -22,7 +22,7 @@ from evidence.tasks import (
     load_task,
     nearest_neighbor_error,
 )
-from reproduction_programs import invented_table, reproduce, run_row
+from reproduction_programs import invented_table, reproduce
 from scipy.stats import ttest_ind, ttest_rel
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -96,18 +96,6 @@ def test_gdm_takes_the_weak_feature_and_sparsity_the_other_one(figure, most):
 # Tables of rows
 
 
-def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
-    rows = [run_row("iris", "euclidean", s, 20.0 + s % 2) for s in range(10)]
-    rows += [run_row("iris", "itml", s, 5.0 + s % 2) for s in range(10)]
-    rows += [run_row("iris", "lmnn", s, 5.1 + s % 2) for s in range(9)]
-    rows += [run_row("iris", "lmnn", 9, None, "failed", detail="planted trouble")]
-    (table,) = table2(summarize(rows))
-    cells = {row[""]: row["iris"] for row in table.rows}
-    assert cells["Euclidean"] == "20.50 ± 0.17<br>9.58 ± 0.73 (+14.6)"
-    assert cells["ITML"] == "**5.50 ± 0.17**<br>5.57 ± 0.53 (-0.1)"
-    assert cells["LMNN"].startswith("**5.54 ± 0.18** (9 of 10)<br>9.81 ± 0.79")
-
-
 def test_closed_form_of_the_judgment():
     rows = invented_table(recommended=9.0, euclidean=13.0, itml=8.2)
     (verdict,) = judge(rows)
@@ -155,20 +143,6 @@ def test_the_time_cap_cuts_off_what_is_beyond_it_and_says_so(one_run_server):
     assert "spent" in rows[2]["detail"]
 
 
-def test_resume_runs_only_what_is_not_there_and_retry_what_failed(cheap_runs, tmp_path):
-    out = tmp_path / "cells.jsonl"
-    run_methods(["iris"], ["euclidean", "gdm"], 2, out=out)
-    again = run_methods(["iris"], ["euclidean", "gdm"], 3, out=out, resume=True)
-    assert cheap_runs[4:] == [("iris", 2, "euclidean"), ("iris", 2, "gdm")]
-    assert len(again.rows) == 6
-    run_methods(["iris"], ["euclidean", "gdm"], 3, out=out, resume=True, retry=True)
-    assert {method for _, _, method in cheap_runs[6:]} == {"gdm"}
-    with pytest.raises(FileExistsError, match="--resume"):
-        run_methods(["iris"], ["euclidean"], 1, out=out)
-    with pytest.raises(ValueError, match="scaling=None, not standard"):
-        run_methods(["iris"], ["euclidean"], 1, Protocol("standard"), out=out, resume=True)
-
-
 def test_the_program_writes_table_2_its_judgment_and_figure_3_of_the_same_runs(
     cheap_runs, tmp_path
 ):
@@ -190,21 +164,6 @@ def test_the_program_writes_the_other_parts(part, n_files, tmp_path):
     done = reproduce(part, "--tasks", "iris", "--samplings", 2, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert len(list(tmp_path.iterdir())) == n_files
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("table2", "--tasks", "tulips"), "no task 'tulips'"),
-        (("table2", "--tasks", "usps-1-5-20", "--data-dir", "nowhere"), "usps"),
-        (("judgment",), "run run.py table2 first"),
-    ],
-)
-def test_bad_input_is_answered_in_words_with_exit_code_2(arguments, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = reproduce(*arguments)
-    assert result.exit_code == 2
-    assert said in words(result.output)
 
 
 # The results that are committed

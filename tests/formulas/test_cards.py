@@ -8,8 +8,6 @@ from functools import cache
 import cvxpy as cp
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
-from sklearn import config_context
 from strict_html import Strict, strictly, verdict
 
 from seraph_cvx import (
@@ -28,14 +26,12 @@ from seraph_cvx.display.cards import estimator_card
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.m_step.explain import ConvexityProof
-from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
 
 pytestmark = pytest.mark.once
 
 POINTS = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 PAIRS = PairSet.from_labels(POINTS, [0, 0, 1, 1, -1, -1])
-FEW = PairSet.from_constraints(POINTS, [(0, 1)], [(0, 2)], [0.5], [2.0])
 OBJECTIVE = MStepObjective(PAIRS)
 NASTY = '<script>alert("x")</script> & </div>'
 X = np.random.default_rng(0).normal(size=(14, 3)) * [2.0, 1.0, 0.5]
@@ -90,13 +86,10 @@ VERDICTS = [
     (lambda: replace(solution(), status=Status.FAILED), "failed", BAD),
     (lambda: replace(solution(), status=Status.INACCURATE), "inaccurate", CAUTION),
     (lambda: race(1e-4), "1 of 1 claims of success are true", GOOD),
-    (lambda: race(1e-2), "0 of 1 claims of success are true", BAD),
     (lambda: Race("Nobody", []), "0 of 0 claims of success are true", PLAIN),
     (path, "4 of 4 points certified", GOOD),
-    (lambda: path(algorithm="em"), "4 of 4 points certified", GOOD),
     (worse_path, "3 of 4 points certified", CAUTION),
     (run, "certified", GOOD),
-    (lambda: replace(run(), status=Status.ITERATION_LIMIT), "iteration limit", CAUTION),
     (lambda: explain_convexity(state_m_step(OBJECTIVE)), "convex, by the rules of DCP", GOOD),
     (
         lambda: explain_convexity(cp.Problem(cp.Minimize(cp.sqrt(cp.Variable())))),
@@ -132,56 +125,13 @@ def test_a_card_escapes_what_it_is_given():
         assert text_of(thing).count(NASTY) == count
 
 
-@pytest.mark.parametrize("tone", Tone)
-def test_a_verdict_is_readable_on_its_own_ground(tone):
-    """The contrast of WCAG 2, level AAA; all other text has the notebook's color."""
-    linear = np.array([to_rgb(color) for color in tone.value]) ** 2.2
-    dark, light = sorted(linear @ [0.2126, 0.7152, 0.0722])
-    assert (light + 0.05) / (dark + 0.05) >= 7.0
-
-
-def test_cards_say_the_numbers_and_words_of_their_results():
-    near, last = solution().certificate, run().history[-1]
-    first = run().history[0].descent_value
-    for thing, words in (
-        (near, f"relative gap {near.relative_gap:.1e}"),
-        (FAR, f"No metric has f below {FAR.dual_value:.12g}"),
-        (run(), f"J fell from {first:.6g} to {last.descent_value:.6g}"),
-        (replace(run(), message="Why."), "Why."),
-        (explain_convexity(state_m_step(OBJECTIVE)), "logistic is convex and nondecreasing"),
-    ):
-        assert words in text_of(thing)
-    for thing, n_rows in ((worse_path(), 4), (run(), len(run().history))):
-        assert thing._repr_html_().count("<tr>") == 1 + n_rows
-
-
-def test_a_solution_without_metric_says_so():
-    failed = replace(solution(), found=None, certificate=None, status=Status.FAILED, value=np.nan)
-    assert value_of(failed, "metric") == "none"
-    assert {"There is no certificate.", "inf"} <= set(strictly(failed).words)
-
-
 def test_a_fitted_estimator_has_its_card_beside_the_box_of_scikit_learn():
     model = fitted()
     shown = estimator_card(model)
     assert verdict(shown) == ("certified", Tone.GOOD)
     assert float(value_of(shown, "relative gap")) <= 1e-8
     assert value_of(shown, "J") == f"{model.history_[-1].descent_value:.6f}"
-    ranks = [numerical_rank(A) for A in (model.m_step_metric_, model.metric_)]
-    assert ranks[0] < ranks[1]
-    for name, rank in zip(("A (m_step_metric_)", "metric_"), ranks, strict=True):
-        assert value_of(shown, f"rank of {name}") == f"{rank} of 3"
-    assert "No certificate is about the mixture" in text_of(shown)
     for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert "sk-" in html.partition(shown)[0]
         assert shown in html
     assert "fitted</b>" not in SERAPH()._repr_html_()
-    with config_context(display="text"):
-        assert not hasattr(model, "_repr_html_")
-        assert list(model._repr_mimebundle_()) == ["text/plain"]
-
-
-def test_a_long_table_is_cut_and_says_so():
-    table = ResultTable("Long", [{"k": k} for k in range(60)])
-    words = strictly(card("", "verdict", Tone.GOOD, table=table)).words
-    assert words[1:] == ["k", *map(str, range(12)), "… 36 more …", *map(str, range(48, 60))]

@@ -115,9 +115,6 @@ def test_many_labeled_pairs_of_classes_are_summed_as_blocks():
     assert sums.over_labeled([], each_similar).totals == pytest.approx([len(pairs.similar)])
 
 
-NO_PAIRS = np.empty((0, 2), dtype=np.int64)
-
-
 def labeled_by(kind, n=300, m=4):
     """Points with labels of some of them, anywhere among them."""
     rng = np.random.default_rng(0)
@@ -215,22 +212,6 @@ def test_points_that_were_used_travel_on(factors, monkeypatch):
     here = sums.shipment.points_in(sums.point_coordinates)
     moved = pickle.loads(pickle.dumps(sums.shipment))
     np.testing.assert_array_equal(moved.points_in(sums.point_coordinates), here)
-
-
-def test_a_pass_brings_back_one_small_matrix_a_strip(small_blocks, factors, monkeypatch):
-    workers_for_few_points(monkeypatch)
-    program = descent_program(MStepObjective(labeled_by("classes")))
-    brought = []
-    right = ClusterSums._on_workers
-
-    def noted(self, *asked):
-        brought.append(right(self, *asked))
-        return brought[-1]
-
-    monkeypatch.setattr(ClusterSums, "_on_workers", noted)
-    program.at(factors[0])
-    (strips,) = brought
-    assert [strip.matrix.shape for strip in strips] == [(4, 2)] * 7
 
 
 def test_no_list_of_blocks_grows_with_the_pairs():

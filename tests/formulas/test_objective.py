@@ -10,7 +10,6 @@ from high_precision import BITS, differences, moment
 from instances import pair_lists, random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
-from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.pairs.pair_set import supervise
 
 
@@ -69,22 +68,6 @@ def test_soft_labels_of_weight_zero_do_not_count_and_are_never_asked_for(setting
     assert objective.has_soft_labels == (setting == "hyper" and q != "start")
     if not objective.has_soft_labels:
         assert objective.soft_label_sums.total == objective.soft_label_sums.entropy == 0.0
-
-
-@pytest.mark.parametrize("q", ["random", "streamed", "start"])
-def test_another_trace_weight_needs_no_new_sweep(q, monkeypatch):
-    objective = random_objective(0, "hyper", q=q)
-    assert objective.recession_total >= 0.0  # its sums are made
-    sweeps = []
-    sweep = PairSums.over_unlabeled
-    monkeypatch.setattr(
-        PairSums, "over_unlabeled", lambda *given: sweeps.append(1) or sweep(*given)
-    )
-    other = objective.with_trace_weight(3.0)
-    assert other.recession_total == objective.recession_total
-    assert not sweeps
-    without = objective.with_trace_weight(0.0)
-    assert without.soft_label_sums.total == pytest.approx(objective.soft_label_sums.total)
 
 
 def test_given_soft_labels_are_summed_by_numpy():
@@ -154,13 +137,3 @@ def test_an_objective_is_equal_to_itself_only():
     """Or to compare two would compare arrays; and they are keys of caches."""
     objective = random_objective(0, "other")
     assert len({objective, replace(objective)}) == 2
-
-
-def test_an_eigenvalue_is_zero_below_1e_minus_12_or_below_the_rounding_of_its_sum():
-    """The second where features are nearly collinear, so that whitening enlarges rounding."""
-    even = random_objective(0, "none")
-    X, S, D, _ = pair_lists(even.pairs)
-    X = np.column_stack([X[:, 0], X[:, 0] + 1e-7 * X[:, 1], X[:, 2:]])
-    collinear = replace(even, pairs=PairSet.from_constraints(X, S, D))
-    assert even.zero_eigenvalue == 1e-12 > 16.0 * even.moments.noise
-    assert collinear.zero_eigenvalue == 16.0 * collinear.moments.noise > 1e-12

@@ -76,15 +76,12 @@ REFUSED = [
     ),
     ({"similar": [], "dissimilar": []}, "at least one labeled pair"),
     ({"similar": [(0, 1, 2)]}, r"`similar` must have two columns.*\(1, 3\)"),
-    ({"similar": [(0.5, 1.0)]}, "`similar` must hold integer point indices"),
     ({"dissimilar": [("a", "b")]}, "`dissimilar` must hold integer point indices"),
     ({"similar": [(2, 3)], "similar_confidence": [1.0, 2.0]}, r"has shape \(2,\).* 1 rows"),
     ({"similar": [(2, 3)], "similar_confidence": 0.0}, "confidence is > 0"),
-    ({"similar": [(2, 3)], "similar_confidence": [np.nan]}, "row 0 is nan"),
     ({"similar_confidence": [1.0]}, "confidences belong to the rows"),
     ({}, "No supervision"),
     ({"y": [0, 0, 1]}, r"y has shape \(3,\), but X has 5 points"),
-    ({"y": [[0], [0], [1], [1], [1]]}, r"y has shape \(5, 1\)"),
     ({"y": [0, -1, -1, -1, -1]}, "1 of the 5 labels is known"),
     ({"y": [0.0, 1.0, np.inf, 0.0, 1.0]}, r"y\[2\] is inf: mark an unknown label by -1"),
     ({"y": np.array(["a", 1, "b", 2, None], dtype=object)}, "cannot be sorted"),
@@ -97,9 +94,7 @@ REFUSED = [
         "Points 0 and 1 .* dissimilar, but their class is the same",
     ),
     ({"X": [[0.0], [np.nan]]}, r"X\[1, 0\] is nan"),
-    ({"X": [[0.0, np.inf], [np.nan, 1.0]]}, r"X\[0, 1\] is inf \(2 such entries"),
     ({"X": [[1.0]]}, "at least 2 points"),
-    ({"X": np.empty((3, 0))}, "1 feature"),
     ({"X": [0.0, 1.0]}, r"shape \(2,\)"),
 ]
 
@@ -115,15 +110,12 @@ def test_failure_path_points_labels_and_constraints(given, message):
     [
         ({"trace_weight": -0.5}, "trace_weight=-0.5 is out of range"),
         ({"threshold": 0.0}, "threshold=0 is out of range: it must be > 0"),
-        ({"sharpness": 0.0}, "sharpness=0 is out of range"),
         ({"soft_labels": [0.5]}, r"soft_labels has shape \(1,\)"),
         ({"soft_labels": np.full(178, 1.5)}, r"soft_labels\[0\] is 1.5"),
-        ({"soft_labels": np.full(178, np.nan)}, r"soft_labels\[0\] is nan"),
         ({"soft_labels": np.zeros(178), "previous_metric": np.eye(4)}, "not both"),
         ({"previous_metric": -np.eye(4)}, "previous_metric is not positive semidefinite"),
         ({"previous_metric": np.eye(3)}, "previous_metric has shape"),
         ({"unlabeled_weight": "ration"}, "unlabeled_weight='ration' is not known"),
-        ({"unlabeled_weight": -0.1}, "unlabeled_weight=-0.1 is out of range"),
     ],
 )
 def test_failure_path_m_step_objective(arguments, message):
@@ -196,7 +188,6 @@ def test_a_pair_of_equal_points_tells_nothing():
     [
         ([1, 0, 1], None, r"y\[1\] is 0"),
         ([1], None, "one label each"),
-        ([1, 2, 1], None, r"y\[1\] is 2"),
         ([1, 1, -1], None, "Pairs 1 and 2 hold the same two points"),
         ([1, -1, -1], [1.0, 2.0], "one number each"),
     ],

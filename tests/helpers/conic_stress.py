@@ -1025,7 +1025,7 @@ def is_beyond(made: Instance, before: Any, content: Any, found: Any) -> bool:
         return True
     if sum(content[key] is not None for key in KEYS) != len(found.assumptions):
         return True
-    if claim["infeasible"] and made.low < INFINITY / 2:
+    if claim["infeasible"] and abs(made.low) < INFINITY / 2:
         return True
     if any(content[key] != before[key] for key in KEYS):
         return False  # it is about another problem, and says so

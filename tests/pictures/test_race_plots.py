@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx.plots import ClaimsDisplay, ProfileDisplay, WorkPrecisionDisplay, draw_race
-from seraph_cvx.plots.race import FLOOR, seconds_to, typical_instances
+from seraph_cvx.plots.race import FLOOR
 from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import summarize
 
@@ -47,20 +47,6 @@ def test_work_precision_shows_the_time_to_each_gap():
     # its gap of 1e-8 took longer than one below the floor
     assert lines["a"].get_xydata().tolist() == [[1.0, 1], [1e-3, 1], [FLOOR, 2]]
     assert lines["b"].get_xydata().tolist() == [[1.0, 0.5], [1e-4, 0.5], [1e-5, 0.7]]
-
-
-def test_repeats_count_by_their_median_and_failures_as_never():
-    for kind, factor in (("solve", 1.0), ("total", 2.0)):
-        for times, median in (((1, 3, 2), 2.0), ((1, None, 2), 2.0), ((1, None, None), np.inf)):
-            rows = runs(*[("a", "i", t and 2 * t, t and 1e-9, "", t) for t in times])
-            assert seconds_to([1e-6], rows, kind).tolist() == [factor * median]
-
-
-@pytest.mark.parametrize(("n", "picks"), [(3, (0, 1, 2)), (16, (2, 6, 10, 14))])
-def test_the_panels_are_the_middle_instances_of_the_quarters(n, picks):
-    order = np.random.default_rng(n).permutation(n).tolist()
-    rows = runs(*[("a", f"i{rank}", 1.0 + rank, 1e-7) for rank in order])
-    assert typical_instances(rows) == [f"i{rank}" for rank in picks]
 
 
 def test_profile_counts_what_was_solved_and_how_fast():

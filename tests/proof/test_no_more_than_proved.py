@@ -15,6 +15,7 @@ from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import partial_optimize
 
 from seraph_cvx import certify_problem, check_certificate, explain_convexity
+from seraph_cvx.proof import checker
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.exact import is_outside
 from seraph_cvx.proof.point import judge_point
@@ -282,3 +283,11 @@ def test_crossed_bounds_are_no_certificate_within_bounds():
     assert certificate.relative_gap < 1e-6
     content = json.loads(certificate.to_json())
     assert content["variable_bounds"].count(None) == len(content["variable_bounds"]) - 1
+
+
+@pytest.mark.parametrize("radius", [0, 1e-30, 1e-12, 1.0])
+def test_bounds_of_the_checker_are_beyond_all_of_a_ball(radius):
+    for middle in (1.0, -1.0 / 3.0, 1e300):
+        ball = flint.arb(middle, radius)
+        assert flint.arb(checker._beyond(ball, 1)) >= ball
+        assert flint.arb(checker._beyond(ball, -1)) <= ball

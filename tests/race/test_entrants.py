@@ -6,9 +6,7 @@ import os
 import re
 import signal
 import threading
-from contextlib import redirect_stdout
 from importlib.util import find_spec
-from io import StringIO
 
 import numpy as np
 import pytest
@@ -180,33 +178,13 @@ def lambda_named(name, function):
         ([lambda objective: None], "is not a valid one: define it with def"),
         ([told, told, (not_told, {}), 3], "solvers holds 3"),
         ([("newton", {"steps": 3})], "newton takes no options"),
-        ([(told, 3)], "pairs of either and a dict"),
         (["IPOPT" if find_spec("cyipopt") is None else "SNOPT"], "pip install cyipopt|no solver"),
-        ([told, lambda_named("told", lambda objective: None)], "called 'told'"),
         ([unsendable()], "inside the function"),
     ],
 )
 def test_what_cannot_race_is_refused_in_words(solvers, words):
     with pytest.raises(ValueError, match=words):
         entrants(solvers)
-
-
-def run_page(page, n_blocks):
-    """Run the first blocks of a page; what they printed."""
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    code = compile("\n".join(blocks[:n_blocks]), "the page", "exec")
-    with redirect_stdout(StringIO()) as printed:
-        exec(code, {"__name__": "page"})
-    return printed.getvalue()
-
-
-@pytest.mark.slow
-def test_the_page_on_copt_prints_what_it_says_where_copt_is_installed(repository):
-    pytest.importorskip("coptpy")
-    page = repository / "examples/solver-comparison/copt-psd-exponential.md"
-    printed = run_page(page.read_text(encoding="utf-8"), 2)
-    assert "\nCOPT unbounded" in printed
-    assert float(printed.split()[-1]) == pytest.approx(1.0, abs=1e-5)
 
 
 # Tables of the user's own
@@ -224,31 +202,6 @@ def test_the_command_races_on_a_folder_of_tables(tmp_path):
     }
     expected = pytest.approx(read["table"].value(np.eye(2)))
     assert read["arrays"].with_trace_weight(1.0).value(np.eye(2)) == expected
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ({}, "has no file that ends in .npz"),
-        ({"a.npz": {"X": [[0.0]]}}, "has no array 'y', only X"),
-        ({"a.npz": b"nonsense"}, "is not a file of np.savez"),
-        ({"a.npz": {"X": [[np.nan]], "y": [0]}}, "a.npz: "),
-        ({"a.csv": b"x,y\n0,a\n1,a\n", "a.npz": {"X": [[0.0]], "y": [0]}}, "called a: rename"),
-        (None, "There is no folder"),
-    ],
-)
-def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, words):
-    folder = tmp_path / "tables"
-    if content is not None:
-        folder.mkdir()
-    for name, inside in (content or {}).items():
-        if isinstance(inside, dict):
-            np.savez(folder / name, **inside)
-        else:
-            (folder / name).write_bytes(inside)
-    result = run("compare", "--instances", str(folder), "--out", str(tmp_path / "race"))
-    assert result.exit_code == 2
-    assert words in " ".join(result.output.split())
 
 
 # The guide, and the race of all

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
-from seraph_cvx.race.m_step_race import _easier_runs, _in_order, compare_solvers
+from seraph_cvx.race.m_step_race import compare_solvers
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
-from seraph_cvx.race.solvers import Entrant, entrants, kinds_of_entrants
 from seraph_cvx.race.statistics import (
     RaceTimes,
-    entrant_table,
-    load_of,
     ratio_table,
     shifted_geometric_mean,
     solver_of,
     time_table,
-    tolerances,
 )
 
 LIMIT, TOL = 10.0, 1e-6
-TINY = "iris-n20-standard-hyper-w1-s0"
 
 
 def row(solver, instance, repeat=1, *, gap=1e-7, compile_=0.0, solve=0.1, certify=0.0, **others):
@@ -100,35 +93,6 @@ def test_the_best_of_a_solvers_settings_is_the_fastest_that_solved():
     assert (primal["solved"], primal["won : lost, total"]) == (1, "2 : 0")
 
 
-def test_tables_say_what_raced():
-    options = {"SCS/dual": {"alpha": 1.8}}
-    rows = [row("newton", "a", load=3.0), row("SCS/dual", "a", load=None, tol=1e-3)]
-    race = Race("A race", rows, races=[{"time_limit": LIMIT, "options": options}])
-    assert tolerances(race) == [1e-3, 1e-6]
-    assert load_of(race) == (3.0, 3.0)
-    assert [line["options"] for line in entrant_table(race).rows] == ["its defaults", "alpha=1.8"]
-
-
-def test_each_round_has_an_order_of_its_own_and_waits_for_what_tells_its_limits():
-    chosen = [Entrant(name, "", "module:function") for name in "pqr"]
-    names = ["iris-n60-raw-hyper-w1-s0", "iris-n30-raw-hyper-w1-s0", "wine"]
-    runs = list(_in_order(names, chosen, [1e-2, 1e-4], 3))
-    rounds = [[key[:2] for key in runs if key[4] == k and key[3] == 1e-2] for k in (1, 2, 3)]
-    expected = sorted(itertools.product(names, "pqr"))
-    assert [sorted(one) for one in rounds] == [expected] * 3
-    assert len({tuple(one) for one in rounds}) == 3
-    assert [key[3] for key in runs] == [1e-2, 1e-4] * 27
-    assert list(_in_order(names, chosen, [1e-2], 1)) == [
-        (name, solver, "", 1e-2, 1) for name in names for solver in "pqr"
-    ]
-    earlier = _easier_runs(runs)
-    assert earlier["wine", "p", "", 1e-2, 1] == []
-    assert earlier["wine", "p", "", 1e-4, 2] == [
-        ("wine", "p", "", 1e-2, 2),
-        ("wine", "p", "", 1e-4, 1),
-    ]
-
-
 @pytest.mark.usefixtures("one_race_server")
 def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
     wide = "wine-n20-standard-hyper-w1-s0"  # more features than a factor has columns at first
@@ -138,13 +102,3 @@ def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
     assert conic["certify_seconds"] == 0.0 < conic["compile_seconds"]
     assert min(factor["certify_seconds"], factor["solve_seconds"]) > 0.0
     assert all(line["grade_seconds"] > 0.0 for line in race.rows)
-
-
-def test_tuned_entrants_are_second_settings_of_known_ones():
-    known = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
-    tuned = [entrant for entrant in known if entrant.solver.endswith("-tuned")]
-    assert tuned
-    assert all(entrant.options for entrant in tuned)
-    labels = {entrant.label for entrant in known}
-    assert {entrant.label.replace("-tuned", "") for entrant in tuned} <= labels
-    assert [entrant.label for entrant in entrants(["CLARABEL-tuned"])] == ["CLARABEL-tuned/dual"]

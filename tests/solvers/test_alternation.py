@@ -1,7 +1,6 @@
 """Evidence: J falls along the alternation to a certified fixed point; what fails is said."""
 
-import time
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +22,6 @@ from seraph_cvx.certificate import certify_factor
 from seraph_cvx.datasets import load, load_sampling, sample
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.penalties import Ridge
-from seraph_cvx.solvers.newton import FactorSearch
 
 M_STEP, DESCENT = "M-step", "descent"
 
@@ -146,8 +144,6 @@ def test_the_history_has_what_each_step_of_an_acceleration_did():
     assert [iteration.number for iteration in history] == list(range(1, len(history) + 1))
     assert history[0].kind == last.kind == M_STEP
     assert {iteration.kind for iteration in earlier[1:]} == {DESCENT}
-    assert all(np.isinf(step.relative_gap) and step.evaluations > 0 for step in earlier)
-    assert all(iteration.seconds > 0.0 for iteration in history)
     assert last.relative_gap == run.m_step.relative_gap <= 1e-8
     assert earlier[-1].descent_value * (1.0 - 1e-6) <= last.descent_value
     assert last.trace == pytest.approx(np.trace(run.metric))
@@ -157,10 +153,6 @@ def test_the_history_has_what_each_step_of_an_acceleration_did():
     assert np.array_equal(run.metric, run.m_step.metric)
     assert run.m_step.status is Status.CERTIFIED
     assert certify(run.objective, run.metric).relative_gap <= 1.01e-8
-    assert run != replace(run)
-    for result in (run, last):
-        with pytest.raises(FrozenInstanceError):
-            setattr(result, fields(result)[0].name, None)
 
 
 @pytest.mark.parametrize(
@@ -172,16 +164,6 @@ def test_without_newton_or_unlabeled_pairs_there_is_nothing_to_accelerate(settin
     run = alternate(pairs_of("iris", 30), **settings)
     assert run.status is Status.CERTIFIED
     assert {step.kind for step in run.history} == {M_STEP}
-
-
-def test_with_fista_every_m_step_is_fistas_and_there_is_no_descent(monkeypatch):
-    """The descent on J is Newton's method, which is not called."""
-    monkeypatch.setattr(FactorSearch, "points", None)
-    run = alternate(pairs_of("iris", 24), solver="Fista", tol=1e-4, m_step_tol=1e-6)
-    assert (run.m_step.solver, run.status) == ("fista", Status.CERTIFIED)
-    assert {step.kind for step in run.history} == {M_STEP}
-    with pytest.raises(TypeError):
-        alternate(pairs_of("iris", 24))
 
 
 @pytest.mark.parametrize("solver", ["fista", "projected-gradient"])
@@ -205,35 +187,6 @@ def listen(monkeypatch, change=lambda call, solution: solution):
 
     monkeypatch.setattr(MStepSolver, "solve", heard)
     return calls
-
-
-@quietly
-@pytest.mark.parametrize(
-    ("pairs", "trace_weight"), [(pairs_of("iris", 40), 1.0), (small_pairs(), 0.01)]
-)
-def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_asked_for(
-    monkeypatch, pairs, trace_weight
-):
-    calls, started = listen(monkeypatch), time.perf_counter()
-    run, metrics = alternate_listening(pairs, trace_weight=trace_weight, accelerate=False)
-    elapsed = time.perf_counter() - started
-    objectives, goals, starts, answers = zip(*calls, strict=True)
-    values, gaps = np.transpose([(step.descent_value, step.relative_gap) for step in run.history])
-    assert len(values) >= 4
-    falls = -np.diff(values[:-1], prepend=np.inf) / np.maximum(1.0, np.abs(values[:-1]))
-    expected = np.where(falls <= 1e-6, 1e-8, np.clip(0.1 * falls, 1e-8, 0.01))
-    np.testing.assert_allclose(goals, [0.01, *expected], rtol=1e-9)
-    assert gaps[-1] <= 1e-8 < goals[1]
-    assert np.all(gaps <= goals)
-    assert starts[0] is None
-    assert all(start is metric for start, metric in zip(starts[1:], metrics, strict=False))
-    assert len({(id(f.moments), id(f.sums)) for f in objectives}) == 1  # taken over
-    for iteration, answer in zip(run.history, answers, strict=True):
-        assert iteration.m_step_iterations == answer.iterations
-        assert iteration.evaluations == answer.evaluations > 0
-        assert iteration.solver_seconds == answer.solver_seconds
-        assert iteration.seconds >= answer.seconds
-    assert 0.0 < sum(iteration.seconds for iteration in run.history) <= elapsed
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpy.error import SolverError
 from faulty_solvers import Planted, Raising
 from instances import random_objective, random_psd
 
@@ -17,7 +15,7 @@ from seraph_cvx import (
     Status,
     solve_m_step,
 )
-from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, conic_solvers, options_for
+from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, options_for
 from seraph_cvx.m_step.solve import OWN_SOLVERS
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.numerics.psd_cone import project
@@ -103,32 +101,6 @@ def test_an_honest_custom_solver_is_certified_and_a_polished_one_says_so(monkeyp
 def test_what_a_solver_cannot_do_is_refused_with_the_reason(solver, settings, error, words):
     with pytest.raises(error, match=words):
         solve_m_step(random_objective(0, "hyper"), solver, **settings)
-
-
-@pytest.mark.parametrize(
-    ("name", "cones", "reason"),
-    [
-        ("PSD_ALONE", [{"PSD"}], "PSD_ALONE has no exponential cone"),
-        ("EXP_ALONE", [{"exp"}], "EXP_ALONE has no PSD cone"),
-        ("APART", [{"PSD"}, {"exp"}], "APART has the PSD and the exponential cone, but not both"),
-    ],
-)
-def test_a_solver_that_lacks_a_cone_is_refused_with_the_cone_named(
-    monkeypatch, name, cones, reason
-):
-    """A stand-in takes a problem only if all of its cones are in one of the sets."""
-
-    def take(problem, solver):
-        needed = {"exp"} if cp.logistic in problem.atoms() else set()
-        needed |= {"PSD"} if any(v.attributes["PSD"] for v in problem.variables()) else set()
-        if not any(needed <= known for known in cones):
-            raise SolverError("a cone is lacking")
-
-    assert {"CLARABEL", "SCS"} <= {name for name, reason in conic_solvers().items() if not reason}
-    monkeypatch.setattr(cp.Problem, "get_problem_data", take)
-    monkeypatch.setattr(cp, "installed_solvers", lambda: [name])
-    with pytest.raises(ValueError, match=f'{reason}.*or "newton"'):
-        ConicMStep(random_objective(0, "hyper"), name)
 
 
 MOSEK = {f"MSK_DPAR_INTPNT_CO_TOL_{x}": 1e-7 for x in ("REL_GAP", "PFEAS", "DFEAS")}

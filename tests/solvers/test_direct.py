@@ -1,18 +1,13 @@
 """Evidence: the descent on (7) ends stationary in every unit of the features, and says so."""
 
-import warnings
-from functools import partial
-
 import numpy as np
 import pytest
-from evidence import methods as learners
 from instances import pair_lists
 from scipy.special import expit
 from sklearn.datasets import load_iris
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     MStepObjective,
     NotCertified,
     PairSet,
@@ -271,21 +266,3 @@ def test_failure_path_the_message_quotes_both_numbers_and_the_cure():
     with pytest.warns(NotCertified, match="Stopped after 2 steps") as caught:
         SERAPH(algorithm="direct", max_iter=2).fit(FLOWERS.data, KNOWN)
     assert [warning.filename for warning in caught] == [__file__]
-
-
-def test_failure_path_the_learner_of_the_experiments_is_not_silent(monkeypatch):
-    monkeypatch.setattr(learners, "minimize_directly", partial(minimize_directly, max_iter=1))
-    with pytest.warns(NotCertified, match="Stopped after 1 step at"):
-        learners.learn_directly(FLOWERS.data, KNOWN)
-
-
-def test_a_search_whose_fits_end_stationary_warns_of_nothing():
-    search = SERAPHCV([1.0, 10.0], ("ratio",), cv=2, algorithm="direct")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.fit(FLOWERS.data, KNOWN)
-    assert search.status_ is Status.STATIONARY
-    assert search.cv_results_["n_uncertified"].tolist() == [0, 0]
-    with pytest.warns(NotCertified, match="4 of the 4 fits"):
-        search.set_params(max_iter=1, refit=False).fit(FLOWERS.data, KNOWN)
-    assert search.cv_results_["n_uncertified"].tolist() == [2, 2]

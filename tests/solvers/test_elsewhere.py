@@ -16,11 +16,6 @@ import array_api_strict
 import joblib
 import numpy as np
 import pytest
-from evidence.measuring import Report
-from evidence.methods import METHODS
-from evidence.passes import bench_subsample
-from evidence.runs import run_methods
-from evidence.tasks import draw_sampling, find_task, load_task, nearest_neighbor_error
 from instances import random_objective, random_psd
 from joblib.parallel import get_active_backend
 
@@ -36,14 +31,12 @@ from seraph_cvx import (
     Status,
     alternate,
     certify,
-    compare_solvers,
 )
 from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.engine import pair_sums
 from seraph_cvx.engine.cluster import ClusterSums
 from seraph_cvx.engine.layout import PairTerms
 from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
-from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.pair_set import draw_unlabeled
 
 
@@ -165,50 +158,6 @@ for kernel, formula, numbers in [
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-class OnAGpu:
-    """What is asked of an array before it goes to the kernels."""
-
-    is_cuda = True
-
-    def __init__(self, contiguous=True):
-        self.is_contiguous = lambda: contiguous
-
-
-@pytest.fixture
-def kernels(monkeypatch):
-    """Stand-ins for torch, kernels and the search for Triton; a list says if it is installed."""
-    installed = [True]
-    stand_in = SimpleNamespace()
-    monkeypatch.setattr(
-        seraph_cvx.numerics.arrays, "is_torch_array", lambda x: isinstance(x, OnAGpu)
-    )
-    monkeypatch.setattr(seraph_cvx.numerics.arrays, "find_spec", lambda name: installed[0] or None)
-    monkeypatch.setattr(seraph_cvx.numerics.cuda, "sweeps", stand_in, raising=False)
-    monkeypatch.setitem(sys.modules, "seraph_cvx.numerics.cuda.sweeps", stand_in)
-    seraph_cvx.numerics.arrays._cuda_module.cache_clear()
-    yield installed, stand_in
-    seraph_cvx.numerics.arrays._cuda_module.cache_clear()
-
-
-def test_an_array_on_a_gpu_goes_through_the_fused_kernels_if_triton_is_there(kernels):
-    """And if it lies in one piece."""
-    assert fused_kernels(OnAGpu()) is kernels[1]
-    assert fused_kernels(OnAGpu(contiguous=False)) is None
-    assert fused_kernels(np.zeros(3)) is None
-    kernels[0][0] = False
-    seraph_cvx.numerics.arrays._cuda_module.cache_clear()
-    assert fused_kernels(OnAGpu()) is None
-
-
-def test_an_array_of_cupy_is_fetched_by_its_own_method(monkeypatch):
-    class Array:
-        def get(self):
-            return np.array([1.0, 2.0])
-
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=Array, generic=Array))
-    assert to_host(Array()).tolist() == [1.0, 2.0]
-
-
 def counted(block, d):
     """One for each pair, as a sum and as a weight of v v'."""
     ones = np.ones_like(block.pairs_of(d))
@@ -283,16 +232,6 @@ def test_a_cluster_of_two_processes_finds_the_same_metric_and_its_points_travel_
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_result_that_takes_longer_to_fetch_than_a_look_at_the_limit(dask_client, monkeypatch):
-    """On a busy machine the work is done long before its result has arrived."""
-    monkeypatch.setattr(seraph_cvx.engine.cluster, "POLL", 1e-4)
-    pairs = PairSet.from_labels(*few_classes(n=1100, n_labels=40))
-    with joblib.parallel_config(backend="dask"):
-        assert alternate(pairs, tol=1e-3).status is Status.CERTIFIED
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_a_worker_killed_in_the_midst_changes_nothing(dask_client):
     pairs = PairSet.from_labels(*few_classes(n=1100, n_labels=40))
     victim = min(dask_client.run(os.getpid).values())
@@ -329,15 +268,6 @@ def test_drawn_pairs_are_distinct_unlabeled_and_uniform(how_many):
     assert np.all(np.abs(unlabeled - expected) < 5 * np.sqrt(expected))
 
 
-def test_all_pairs_drawn_is_the_whole_problem():
-    X, y = few_classes(n=40, n_labels=8)
-    pairs = PairSet.from_labels(X, y)
-    assert pairs.sampled(pairs.n_unlabeled).drawn is None
-    nearly = MStepObjective(pairs.sampled(pairs.n_unlabeled - 1, random_state=0))
-    A = random_psd(np.random.default_rng(0), 4)
-    assert abs(nearly.value(A) / MStepObjective(pairs).value(A) - 1.0) < 0.02
-
-
 @pytest.mark.slow
 def test_the_sampled_sums_are_unbiased_and_their_error_is_as_reported():
     X, y = few_classes(n=60, n_labels=12)
@@ -371,28 +301,3 @@ def test_the_sampled_fit_is_certified_on_all_pairs():
     whole = SERAPH(setting="hyper").fit(X, y)
     assert whole.sampling_ is None
     assert 0.0 < model.certificate_.relative_gap < 0.05
-
-
-@pytest.mark.slow
-def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
-    """Two instances; `python examples/reproduction/bench.py sampling` has five."""
-    draws = (500, 2000, 8000)
-    table = Report().measure(bench_subsample, draws, n=200, m=3, n_instances=2, n_samples=2)
-    assert all(row["exponent of k"] < -0.5 for row in table.rows)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path):
-    iris = find_task("iris")
-    sampling = draw_sampling(iris, *load_task(iris), seed=0)
-    L = METHODS["seraph-proj"].learn(sampling.X, sampling.y, 0)
-    objective = random_objective(1, "hyper", n=20, m=3)
-    with joblib.parallel_config(backend="dask"):
-        runs = run_methods(["iris"], ["seraph-proj"], 1, out=tmp_path / "cells.jsonl")
-        race = compare_solvers(objective, ["newton"], [1e-5], 30.0)
-    assert os.getpid() not in dask_client.run(os.getpid).values()
-    assert [row["error"] for row in runs.rows] == [nearest_neighbor_error(sampling, L)]
-    (raced,) = race.rows
-    assert raced["outcome"] == "done"
-    assert raced["true_gap"] < 1e-5

@@ -19,7 +19,6 @@ from seraph_cvx.engine.passes import AllPairs, LossTerms
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
-from seraph_cvx.solvers.newton import subsampled_objective
 
 LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 
@@ -85,24 +84,6 @@ def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
     exact, estimate = everything.hessian_product(D), some.pass_at(L).hessian_product(D)
     assert np.abs(estimate - exact).max() < 0.3 * np.abs(exact).max()
     np.testing.assert_allclose(some.pass_at(L).curvature(D), everything.curvature(D), rtol=0.3)
-
-
-def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch):
-    """No coarse start, and no point is turned but those of labeled pairs."""
-    import array_api_strict
-
-    X, y = gaussian_classes(1_300, 3)
-    monkeypatch.setattr(GpuPairs, "shared", lambda pairs: SharedGpuPairs([on_host(pairs)]))
-    objective = MStepObjective(PairSet.from_labels(array_api_strict.asarray(X), y))
-    assert subsampled_objective(objective) is None
-    geometry = objective.geometry
-    assert np.isfinite(geometry.dual_similar.spread).all()
-    assert np.isfinite(objective.whitened_program.recession).all()
-    for turned in (geometry.dual_sums.matrices_in, geometry.sums_in_basis.points_in):
-        assert "values" not in vars(turned)
-    with pytest.raises(AssertionError, match="from those of the data"):
-        geometry.dual_sums.with_point_coordinates(np.eye(3))
-    assert objective.similar_matrix.shape == (3, 3)
 
 
 def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):

@@ -193,18 +193,6 @@ def test_an_interrupt_leaves_the_factor_of_the_best_metric():
     assert objective.value(L @ L.T) < objective.value(np.zeros((6, 6)))
 
 
-def test_a_watch_sees_falling_gaps_and_may_stop_it():
-    seen = []
-
-    def stop_at_four(steps, value):
-        seen.append(value)
-        return steps == 4
-
-    solution = MStepSolver(watch=stop_at_four).solve(labeled(penalties=[Sparse(0.3)]), 1e-8)
-    assert solution.status == "interrupted"
-    assert len(seen) == solution.iterations == 4
-
-
 def test_a_tolerance_beyond_rounding_and_an_optimum_that_is_not_attained_end():
     solution = solve_quietly(labeled(penalties=[Sparse(0.3)]), tol=1e-15)
     assert solution.status == "rounding_limit"

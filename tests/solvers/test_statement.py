@@ -7,7 +7,7 @@ import pytest
 from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
 from instances import random_objective, random_pairs, random_psd
 
-from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
+from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
@@ -30,23 +30,6 @@ def small_instance(seed):
         trace_weight=float(rng.uniform(0.1, 3.0)),
         threshold=float(rng.uniform(0.5, 3.0)),
     )
-
-
-def test_the_statements_read_like_equation_11_and_its_dual():
-    primal, dual = (state_m_step(random_objective(0, "hyper"), x) for x in ("primal", "dual"))
-    assert primal.format_labeled() == (
-        "minimize sum_SD log(1 + e^s) + (-sum_D s) + mu sum_U log(1 + e^s) + (-<G, A>) + eta beta "
-        "+ lambda tr(A)"
-    )
-    start = "maximize sum_SD H(p) + (-eta sum_SD (p - b)) + mu sum_U H(p)"
-    assert dual.format_labeled().startswith(start)
-    assert "M(p) PSD" in dual.format_labeled()
-    for problem in (primal, dual):
-        sizes = {name: parameter.size for name, parameter in problem.param_dict.items()}
-        assert sizes == {"G": 10, "beta": 1, "lambda": 1}
-    A = primal.var_dict["A"]
-    assert A.shape == (4, 4)
-    assert A.attributes["PSD"]
 
 
 def test_the_multiplier_of_the_dual_is_the_metric():

@@ -313,8 +313,6 @@ def test_data_with_one_similar_pair_among_all_known_labels_keeps_that_pair(seed)
     [
         ([0, 0, 1], {}, r"No pair is unlabeled: add points.*label -1"),
         ([0, 0, 0, -1], {}, "No pair is dissimilar"),
-        ([0, 1, 2, -1], {}, "No pair is similar"),
-        ([0, -1, -1, -1], {}, "at least two points"),
         ([0, 0, 1, -1], {"claims": [99]}, "There is no claim 99"),
         ([0, 0, 1, -1], {"trace_weight": 0.0}, "lambda > 0"),
         ([0, 0, 1, -1], {"X": np.ones((4, 1))}, "All points are the same"),

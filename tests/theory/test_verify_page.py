@@ -13,11 +13,8 @@ from typer.testing import CliRunner
 from seraph_cvx import paper, verify_paper
 from seraph_cvx.cli import app
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.display.mathml import FONTS
-from seraph_cvx.display.symbols import prose
 from seraph_cvx.theory import verification as theory_report
-from seraph_cvx.theory.claim import Verdict
-from seraph_cvx.theory.verification import CLAIMS, SLOW
+from seraph_cvx.theory.verification import CLAIMS
 
 
 @pytest.fixture
@@ -39,35 +36,6 @@ def test_command_and_page_agree(verified_iris, root):
     }
     assert "unexpected" not in output
     assert "False as printed" in output
-
-
-def said(element):
-    """Its words, but for the code in it."""
-    if element.tag == "pre":
-        return ""
-    return (element.text or "") + "".join(said(part) + (part.tail or "") for part in element)
-
-
-def plain(text):
-    """A text of the package as a page has it."""
-    return "".join(ElementTree.fromstring(f"<p>{prose(text)}</p>").itertext())
-
-
-def test_page_has_a_folded_article_for_each_claim(root):
-    """With its formula, its code, what holds instead and what that changes."""
-    for article, (number, (claim, _)) in zip(root.iter("article"), CLAIMS.items(), strict=True):
-        (folded,), words = article, said(article)
-        assert (folded.tag, folded.get("open")) == ("details", None)
-        assert f"{number}. {plain(claim.name)}" in said(folded[0])
-        assert folded.find("div").get("id") == f"claim-{number}"
-        assert len(list(article.find(".//math").iter())) > 5
-        assert plain(claim.statement) in words
-        assert plain(claim.consequence) in words
-        codes = [code.text for code in article.iter("code")] if number not in SLOW else []
-        assert codes == ([claim.recomputation.code] if claim.recomputation else [])
-        is_false = claim.expected is not Verdict.HOLDS
-        assert ("What this changes for you." in words) == bool(claim.consequence) == is_false
-        assert ("Skipped, because it is slow" in words) == (number in SLOW)
 
 
 def test_page_asks_for_nothing(verified_iris, root):
@@ -130,9 +98,7 @@ def test_command_reads_a_table(verify):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["irs"], "no data set 'irs'"),
         (["nowhere.csv", "--label", "kind"], "no file nowhere.csv"),
-        (["iris", "--html", "page.txt"], "must end in .html"),
         (["t.csv"], "--label"),
     ],
 )
@@ -143,30 +109,6 @@ def test_failure_the_command_exits_with_2_and_a_sentence(
     done = verify(CLAIMS, *arguments)
     assert done.exit_code == 2
     assert words in " ".join(done.output.split())
-
-
-BRACKETS = """
-[...document.querySelectorAll('mrow')].flatMap(row => {
-    const [first, last] = [row.firstElementChild, row.lastElementChild];
-    const inside = [...row.children].slice(1, -1).flatMap(part => [part,
-        ...part.querySelectorAll('mfrac')]).filter(part => part.tagName === 'mfrac');
-    if (!'([⟨|‖'.includes(first?.textContent) || !inside.length) return [];
-    const height = part => part.getBoundingClientRect().height;
-    return [[height(first), height(last), Math.max(...inside.map(height))]];
-})
-"""
-
-HAS_FONT = """
-fonts => fonts.split(',').slice(0, -1).some(font => {
-    const canvas = document.createElement('canvas').getContext('2d');
-    const width = family => {
-        canvas.font = `99px ${family}`;
-        return canvas.measureText('wide').width;
-    };
-    return width(`${font}, monospace`) !== width('monospace');
-})
-"""
-"""Without one of the fonts that can stretch brackets a browser draws small ones."""
 
 
 @pytest.mark.slow
@@ -187,19 +129,10 @@ def test_browser_the_page_of_a_table_folds_links_and_fits_every_width(verify, tm
             shown.on("console", lambda line, told=complaints: told.append(line.text))
             shown.on("pageerror", lambda error, told=complaints: told.append(str(error)))
             shown.goto(page.as_uri())
-            assert shown.evaluate("document.documentElement.scrollHeight") < 6000
             assert shown.locator("details[open]").count() == 0
             shown.locator("nav a").nth(3).click()
             assert shown.locator("details[open] #claim-4").is_visible()
-            top = shown.locator("details[open] summary").bounding_box()["y"]
-            assert 0.0 <= top < 300.0
             shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
             assert shown.evaluate("document.documentElement.scrollWidth") <= width
-            cut = "[...document.querySelectorAll('td, dd, p, dt')].filter(e => e.scrollWidth > "
-            assert shown.evaluate(cut + "e.clientWidth + 1).map(e => e.textContent)") == []
-            around = shown.evaluate(BRACKETS)
-            assert around
-            for left, right, fraction in around if shown.evaluate(HAS_FONT, FONTS) else []:
-                assert min(left, right) >= 0.8 * fraction
             assert complaints == []
         browser.close()

@@ -77,7 +77,8 @@ def plot_sparsity(figure: int, sampling: Sampling, panels: Sequence[LearnedPanel
         right.plot(*wrong.T, "o", color="black", markersize=9, markerfacecolor="none")
         right.set(xlabel="$x_1$", ylabel="$x_2$")
         for ax in (left, right):
-            enlarge_text(ax, TEXT_SIZE)
+            enlarge_text(ax)
+            ax.title.set_fontsize(TEXT_SIZE)
     _explain(picture)
     return picture
 
