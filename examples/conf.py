@@ -180,8 +180,8 @@ SECTIONS = {
     ),
     "lecture/README": ("teacher", "/exercises/README"),
     "solver-comparison/README": (
-        *("entrants", "library", "small/race", "medium/race"),
-        *("large/race", "copt-psd-exponential", "benchopt/README"),
+        *("entrants", "small/race", "medium/race", "large/race"),
+        *("copt-psd-exponential", "benchopt/README"),
     ),
     "reproduction/README": (
         *("Table 1 <table1>", "Table 2 <table2>", "Figure 1 <figure1>", "Figure 2 <figure2>"),

@@ -139,8 +139,7 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def kept_server() -> Iterator[Any]:
     """A fork server with all that races import."""
-    from seraph_cvx.processes.isolation import ForkServer
-    from seraph_cvx.processes.workers import ONE_THREAD
+    from seraph_cvx.processes.isolation import ONE_THREAD, ForkServer
     from seraph_cvx.race.m_step_race import PRELOAD, PRELOAD_CONIC
 
     with ForkServer([*PRELOAD, *PRELOAD_CONIC], ONE_THREAD) as server:

@@ -40,7 +40,6 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "many-points": [many_points.bench_many_points],
-    "conic-speed": [_later("conic_speed", "bench_conic_speed")],
     "cvxpy-suite": [
         _later("cvxpy_suite", "bench_suite_by_cone"),
         _later("cvxpy_suite", "bench_suite_by_reason"),
@@ -65,8 +64,8 @@ def bench(
         "passes: what fits are made of, on this machine or a GPU, and how much of their time that "
         "is. size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
         "all pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten "
-        "sets of thousands of points. conic-speed: certificates of nine problems, against "
-        "Clarabel's own time. cvxpy-suite: the problems that CVXPY's own tests solve, certified.",
+        "sets of thousands of points. cvxpy-suite: the problems that CVXPY's own tests solve, "
+        "certified.",
     ),
     time_limit: float = typer.Option(
         600.0, min=1.0, help="Seconds after which a conic run is stopped."

@@ -17,15 +17,22 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from ..display.result_table import ResultTable, show
+from ..display.result_table import ResultTable
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, files_by_name
 from .main import DEBUG, app, argument, option
-from .messages import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
+from .messages import (
+    alert,
+    alerts,
+    answers_in_words,
+    needs_matplotlib,
+    say,
+    show_table,
+    written,
+)
 from .problems import read_problem
 from .tables import read_table
 
@@ -200,17 +207,6 @@ def _listener(progress: Progress) -> Callable[[dict[str, Any], int, int], None]:
             alert(f"{run} ({row['detail']})")
 
     return listen
-
-
-def show_table(table: ResultTable) -> None:
-    """Print a table, compact enough for 80 characters."""
-    drawn = Table(title=table.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
-    for k, column in enumerate(table.columns):
-        heading = column.replace(" / ", "/").replace(" ", "\n").replace("_", "\n")
-        drawn.add_column(heading, justify="right" if k else "left", no_wrap=column != "detail")
-    for row in table.rows:
-        drawn.add_row(*[show(row[column]) for column in table.columns])
-    screen.print(drawn)
 
 
 # What a race leaves in its folder

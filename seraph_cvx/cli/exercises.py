@@ -10,9 +10,10 @@ import ast
 import io
 import json
 from collections.abc import Iterator
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from functools import cache
 from hashlib import sha256
+from inspect import ismodule
 from pathlib import Path
 from traceback import walk_tb
 from typing import NamedTuple
@@ -179,29 +180,19 @@ def _explain(exercise: Exercise, text: str, error: Exception) -> str:
             f"Line {last}: {type(error).__name__}: {error}\n    {lines[last - 1].strip()}\n"
             f"  It happened on the way to line {first}; look at {todo} first."
         )
-    values = {}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Assert) and node.lineno == last and node.msg is None:
-            for side in _sides(node.test):
-                with suppress(Exception):  # inside a generator a name has no value here
-                    if any(isinstance(part, ast.Name) for part in ast.walk(side)):
-                        value = eval(ast.unparse(side), frame.f_globals, frame.f_locals)
-                        values[ast.unparse(side)] = " ".join(str(value).split())
-    shown = "".join(f"\n    {side} = {value:.120}" for side, value in values.items())
+    values = {**frame.f_globals, **frame.f_locals}
+    names = {
+        node.id
+        for check in ast.walk(ast.parse(text))
+        if isinstance(check, ast.Assert) and check.lineno == last
+        for node in ast.walk(check.test)
+        if isinstance(node, ast.Name)
+    }
+    names &= values.keys()  # not those of a generator, and of Python itself
+    known = [n for n in sorted(names) if not (callable(values[n]) or ismodule(values[n]))]
+    shown = "".join(f"\n    {n} = {' '.join(str(values[n]).split()):.120}" for n in known)
     return (
         f"Line {last}: a check does not hold.\n    {lines[last - 1].strip()}\n"
         + (f"  Here{shown}\n" if shown else "")
         + f"  Look at {todo} first, then at what it uses."
     )
-
-
-def _sides(test: ast.expr) -> Iterator[ast.expr]:
-    """What a check is about: a <= b <= c, np.isclose(a, b), x.is_dcp()."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.Compare):
-            yield from (node.left, *node.comparators)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr.endswith("close"):
-                yield from node.args[:2]
-            elif node.func.attr == "is_dcp":
-                yield node.func.value

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from ..display.result_table import visible
+from ..display.result_table import ResultTable, show, visible
 from ..numerics.checks import MissingExtra, counted
 from ..processes.signals import handled
 
@@ -98,6 +98,22 @@ def hanging(text: str, width: int, hang: int = 0) -> str:
         )
         for line in text.split("\n")
     )
+
+
+def show_table(table: ResultTable, wrapped: str = "detail") -> None:
+    """Print a table, compact enough for 80 characters; one of its columns is wrapped."""
+    from rich.table import Table
+
+    title = visible(table.title)
+    drawn = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for column in table.columns:
+        heading = column.replace(" / ", "/").replace(" ", "\n").replace("_", "\n")
+        is_text = any(row.get(column) and isinstance(row[column], str) for row in table.rows)
+        justify: Any = "left" if is_text else "right"
+        drawn.add_column(heading, justify=justify, no_wrap=column != wrapped)
+    for row in table.rows:
+        drawn.add_row(*[show(row.get(column, "")) for column in table.columns])
+    screen.print(drawn)
 
 
 def alert(text: str, style: str = "yellow") -> None:

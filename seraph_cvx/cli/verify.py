@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..datasets import load_sampling
-from ..display.result_table import visible
+from ..display.result_table import ResultTable
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
 from .files import TableError, check_output, require_memory_for_pairs
 from .main import DEBUG, app, argument, option
-from .messages import alert, answers_in_words, say, screen, tell
+from .messages import alert, answers_in_words, say, screen, show_table, tell
 from .tables import read_table
 
 if TYPE_CHECKING:
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from ..theory.verification import PaperReport
 
 TABLES = (".csv", ".tsv", ".txt")
-COLORS = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
 EXAMPLES = """\b
 Examples:
   seraph-cvx verify
   seraph-cvx verify wine --html wine.html
-  seraph-cvx verify flowers.csv --label species --json flowers.json
+  seraph-cvx verify flowers.csv --label species
 
 \b
 Exit codes:
@@ -45,7 +44,6 @@ def verify(
     everything: bool = option(False, "Also the claims about running times.", "--all"),
     code: bool = option(False, "Print the code that contradicts the paper.", "--code"),
     seed: int = option(0, "Seed of the points, labels and directions.", min=0),
-    json: Path | None = option(None, "Write everything as JSON.", metavar="FILE"),
     html: Path | None = option(None, "Write a page with formulas; works offline.", metavar="FILE"),
     debug: bool = DEBUG,
 ) -> None:
@@ -56,9 +54,8 @@ def verify(
     with answers_in_words():
         from ..theory.verification import CLAIMS, SLOW, verify_paper
 
-        for path, ending in ((json, ".json"), (html, ".html")):
-            if path is not None:
-                check_output(path, (ending,), Path(data))
+        if html is not None:
+            check_output(html, (".html",), Path(data))
         X, y, name = _read(data, label, seed)
         total = len(CLAIMS) - (0 if everything else len(SLOW))
         done: list[ClaimResult] = []
@@ -78,10 +75,9 @@ def verify(
         _show(report)
         _show_contradictions(report, code)
         _show_end(report)
-        for path, text in ((json, report.to_json), (html, report.to_html)):
-            if path is not None:
-                write_whole(path, text().encode())
-                say(f"Written: {path}")
+        if html is not None:
+            write_whole(html, report.to_html().encode())
+            say(f"Written: {html}")
         if not report.ok:
             alert("A claim does not have the expected verdict. Exit code 1.", style="red")
             raise typer.Exit(1)
@@ -104,28 +100,19 @@ def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
 
 
 def _show(report: PaperReport) -> None:
-    from rich.table import Table
-
-    table = Table(title=visible(report.description), title_justify="left")
-    table.add_column("", justify="right")
-    for column in ("claim", "verdict", "fails by", "residual", "tolerance"):
-        justify: Any = "left" if column in ("claim", "verdict") else "right"
-        table.add_column(column, justify=justify, no_wrap=column != "claim")
-    is_wide = screen.width >= 120
-    if is_wide:
-        table.add_column("decisive check")
-    rows = {c.number: ([in_symbols(c.name), "skipped", "", "", ""], "dim") for c in report.skipped}
+    """Print the verdict and the decisive numbers of each claim."""
+    rows: list[dict[str, Any]] = [
+        {"": claim.number, "claim": in_symbols(claim.name), "verdict": "skipped"}
+        for claim in report.skipped
+    ]
     for row in report.rows:
-        name, verdict = in_symbols(row["name"]), row["verdict"]
-        check, color = in_symbols(row["decisive check"]), COLORS.get(verdict, "red")
+        name, verdict = row["name"], row["verdict"]
         if not row["as expected"]:
-            name, verdict, color = f"{name}: {check}", f"{verdict} (unexpected)", "red"
-        fails_by = row["fails by"] and f"{row['fails by']:.1e}"
-        cells = [name, verdict, fails_by, f"{row['residual']:.1e}", f"{row['tolerance']:.0e}"]
-        rows[row["claim"]] = ([*cells, check] if is_wide else cells, color)
-    for number, (cells, color) in sorted(rows.items()):
-        table.add_row(str(number), *cells, style=color)
-    screen.print(table)
+            name, verdict = f"{name}: {row['decisive check']}", f"{verdict} (unexpected)"
+        numbers = {key: row[key] for key in ("fails by", "residual", "tolerance")}
+        rows.append({"": row["claim"], "claim": in_symbols(name), "verdict": verdict} | numbers)
+    rows.sort(key=lambda row: int(row[""]))
+    show_table(ResultTable(report.description, rows), wrapped="claim")
     say(
         "Fails by: how far the numbers are from a claim that is false as printed. Residual: how "
         "far they are from the claim, or else from what holds instead of it, which is below; up "

@@ -16,12 +16,10 @@ from .formulas import (
     CRITICAL_TRACE_WEIGHT,
     DESCENT,
     M_STEP_ONE_TERM,
-    PROBABILITY,
 )
 from .notebook import Tone, card, gap_in_words, tone_of_gap
 from .proof_tree import draw_tree
 from .result_table import ResultTable
-from .symbols import in_symbols
 
 SIGN = "All is minimized here: f = -F, the negative of the F that the paper maximizes in (11)."
 SIGN_OF_J = "All is minimized here: J, and (7) as the negative of what the paper maximizes."
@@ -50,51 +48,6 @@ DUAL_POINTS = {
     "p = b/c": "the labels themselves, p = b/c, where M(p) = R is PSD.",
 }
 """Which point of the dual a bound is of, in words."""
-
-
-def pair_set_card(pairs: Any) -> str:
-    """Show how many pairs of each kind there are."""
-    counts = {"similar": pairs.n_similar, "dissimilar": pairs.n_labeled - pairs.n_similar}
-    missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
-    total, c = pairs.n_labeled + pairs.n_unlabeled, pairs.confidence
-    return card(
-        "PairSet",
-        missing[0] if missing else "similar and dissimilar pairs",
-        Tone.CAUTION if missing else Tone.GOOD,
-        f"{pairs.n_labeled} of {total} pairs are labeled ({pairs.n_labeled / total:.2%}).",
-        [PROBABILITY],
-        facts={
-            "points": pairs.n_points,
-            "features": pairs.n_features,
-            **counts,
-            "unlabeled": pairs.n_unlabeled,
-            "μ by ratio": pairs.resolve_unlabeled_weight("ratio"),
-            "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
-        },
-    )
-
-
-def objective_card(objective: Any) -> str:
-    """Show what is already known of an M-step, without summing anything."""
-    verdict, tone = "whether it has an optimum: ask attains_optimum", Tone.PLAIN
-    known = vars(objective)
-    if objective.trace_weight > 0.0 or "falling_direction" in known:
-        verdict, tone = "convex, but without an optimum", Tone.BAD
-        if objective.attains_optimum:
-            verdict, tone = "convex, with an optimum", Tone.GOOD
-    source = "q(-1) = 1, the paper's start" if objective.soft_labels is None else "given"
-    source = source if objective.previous_metric is None else "of a previous metric, streamed"
-    parameters = {
-        "unlabeled weight μ": objective.mu,
-        "trace weight λ": objective.trace_weight,
-        "threshold η": objective.threshold,
-        "manifold term": "" if objective.manifold_term is None else "yes",
-        "penalties": ", ".join(map(repr, objective.penalties)),
-        "soft labels": f"{source}; sharpness {objective.sharpness:.4g}" if objective.mu else "",
-        "critical trace weight": known.get("critical_trace_weight", ""),
-    }
-    pairs = in_symbols(repr(objective.pairs))
-    return card("MStepObjective", verdict, tone, pairs, [M_STEP_ONE_TERM], [SIGN], parameters)
 
 
 def certificate_card(certificate: Any) -> str:

@@ -1,8 +1,7 @@
-"""Rows of results, to be read by people (Markdown), programs (JSON) and pandas."""
+"""Rows of results, to be read by people (Markdown), programs and pandas."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,11 +41,6 @@ class ResultTable:
         lines += [_line([show(row.get(key, "")) for key in self.columns]) for row in self.rows]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
-
-    def to_json(self) -> str:
-        """Write the table as a JSON object of title, rows and notes, numbers in full precision."""
-        content = {"title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
-        return json.dumps(content, indent=1, default=str)
 
     def to_pandas(self) -> Any:
         """Convert the rows to a pandas DataFrame."""

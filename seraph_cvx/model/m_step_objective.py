@@ -513,11 +513,6 @@ class MStepObjective:
             f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g}{penalties})"
         )
 
-    def _repr_html_(self) -> str:
-        from ..display.cards import objective_card
-
-        return objective_card(self)
-
     def check(self, A: ArrayLike) -> FloatArray:
         """Check A, PSD or not, and return it as a symmetric matrix of the right size."""
         matrix = np.asarray(A, dtype=np.float64)

@@ -219,11 +219,6 @@ class PairSet:
             )
         )
 
-    def _repr_html_(self) -> str:
-        from ..display.cards import pair_set_card
-
-        return pair_set_card(self)
-
 
 def supervise(
     X: ArrayLike,

@@ -40,6 +40,9 @@ resource: Any = import_module("resource") if find_spec("resource") else None  # 
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 """The system's unit of peak memory, in bytes."""
 
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""The environment of work whose times are compared: a single BLAS thread."""
+
 POLL_SECONDS = 0.02
 """Seconds between two checks of the memory of a piece of work."""
 

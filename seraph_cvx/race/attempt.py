@@ -86,6 +86,13 @@ class Entrant:
         """The name and formulation, as in ``SCS/dual``, or the name alone."""
         return f"{self.solver}/{self.formulation}" if self.formulation else self.solver
 
+    @property
+    def obstacle(self) -> str:
+        """What to install for this solver; "" if its package is there."""
+        if not self.package or find_spec(self.package) is not None:
+            return ""
+        return f"{self.solver} is not installed: pip install {self.distribution}"
+
     def load(self) -> Callable[..., Attempt]:
         """Import the function that solves."""
         return load_function(self.function)

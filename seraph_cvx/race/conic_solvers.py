@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model.m_step_objective import MStepObjective
 from .attempt import Attempt, Entrant, NotForThisProblem
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 TIME_LIMITED = ("SCS", "CLARABEL", "MOSEK", "COPT", "MOREAU")
 """The solvers whose options for tolerance and time are known."""
@@ -28,8 +32,6 @@ def conic(
     **options: Any,
 ) -> Attempt:
     """Solve by a conic solver of CVXPY, within the tolerance and the remaining time."""
-    from cvxpy.error import SolverError
-
     from ..m_step.conic import options_for
     from ..m_step.statement import build_statement
 
@@ -45,24 +47,52 @@ def conic(
         statement = build_statement(objective, formulation)
     except NotImplementedError as error:  # of a penalty without a dual statement
         raise NotForThisProblem(str(error)) from error
-    problem = statement.problem
-    data, chain, inverse = problem.get_problem_data(solver, solver_opts=all_options(time_limit))
+    stated = time.perf_counter() - clock
+    run = solve_timed(
+        statement.problem,
+        solver,
+        lambda elapsed: all_options(max(0.1, time_limit - stated - elapsed)),
+    )
+    metric = None if run.status == FAILED else statement.metric
+    said = run.status, run.status == "optimal", run.iterations
+    return Attempt(metric, *said, stated + run.compile_seconds, run.solve_seconds)
+
+
+FAILED = "solver_error"
+"""CVXPY's status of a solver that says it failed."""
+
+
+class TimedRun(NamedTuple):
+    """What a solver said of a problem, and what that took; the variables have its answer."""
+
+    status: str
+    iterations: int
+    compile_seconds: float
+    solve_seconds: float
+
+
+def solve_timed(
+    problem: cp.Problem, solver: str, options: Callable[[float], dict[str, Any]]
+) -> TimedRun:
+    """Compile a problem for a solver and solve it; its options by the seconds gone so far.
+
+    CVXPY's errors while it compiles are those of `get_problem_data`.
+    """
+    from cvxpy.error import SolverError
+
+    clock = time.perf_counter()
+    data, chain, inverse = problem.get_problem_data(solver, solver_opts=options(0.0))
     compiled = time.perf_counter() - clock
-    remaining = all_options(max(0.1, time_limit - compiled))
     try:
-        answer = chain.solve_via_data(problem, data, warm_start=False, solver_opts=remaining)
+        answer = chain.solve_via_data(
+            problem, data, warm_start=False, solver_opts=options(compiled)
+        )
         solved = time.perf_counter() - clock - compiled
         problem.unpack_results(answer, chain, inverse)
-    except SolverError:  # what CVXPY makes of a solver that says it failed
-        return Attempt(None, "solver_error", False, compile_seconds=compiled)
-    return Attempt(
-        statement.metric,
-        str(problem.status),
-        problem.status == "optimal",
-        int(problem.solver_stats.num_iters or 0),
-        time.perf_counter() - clock - solved,
-        solved,
-    )
+    except SolverError:
+        return TimedRun(FAILED, 0, compiled, time.perf_counter() - clock - compiled)
+    steps = int(problem.solver_stats.num_iters or 0)
+    return TimedRun(str(problem.status), steps, time.perf_counter() - clock - solved, solved)
 
 
 def conic_entrants() -> list[Entrant]:

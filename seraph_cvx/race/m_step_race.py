@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import check_count
-from ..processes.isolation import ForkServer, Outcome, memory_limit_obstacle
-from ..processes.workers import ONE_THREAD
+from ..processes.isolation import ONE_THREAD, ForkServer, Outcome, memory_limit_obstacle
 from ..solvers.solution import require_attained
 from .attempt import Entrant
 from .grading import attempt_once, data_checksum, grade, reference_of
 from .race_table import KEY_FIELDS, Key, Race, RaceJournal, label_of
 from .solvers import entrants
-from .suite import SUITES, InstanceSpec, objective_of, smaller_instances, suite
+from .suite import SUITES, InstanceSpec, objective_of, suite
 
 if TYPE_CHECKING:
     from cvxpy import Problem
@@ -315,16 +314,14 @@ def _make_runs(
 
 
 def _easier_runs(runs: Iterable[Key]) -> dict[Key, list[Key]]:
-    """For each run: the next looser one, that of the repeat before, that on fewer points."""
+    """For each run: the next looser one, and that of the repeat before."""
     easier: dict[Key, list[Key]] = {key: [] for key in runs}
     for looser, key in pairwise(easier):
         if looser[:3] == key[:3] and looser[4] == key[4]:
             easier[key].append(looser)
-    smaller = smaller_instances({key[0] for key in easier})
     for key in easier:
-        name, *others, repeat = key
-        candidates = (name, *others, repeat - 1), (smaller.get(name, ""), *others, repeat)
-        easier[key] += [other for other in candidates if other in easier]
+        before = (*key[:4], key[4] - 1)
+        easier[key] += [before] if before in easier else []
     return easier
 
 

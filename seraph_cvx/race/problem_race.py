@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,20 +16,10 @@ from ..proof import ProblemCertificate, certify_problem
 from ..proof.chord import values_set
 from ..proof.point import PointReport, judge_point
 from .attempt import NotForThisProblem
+from .conic_solvers import FAILED, TimedRun, solve_timed
 
 PRELOAD = ("cvxpy", __name__)
 UNFIT = "not for this problem"
-
-
-@dataclass(frozen=True)
-class SolverAnswer:
-    """What a solver returned: its status, the variables' values in order, and what it took."""
-
-    status: str
-    values: tuple[Any, ...]
-    iterations: int
-    compile_seconds: float
-    solve_seconds: float
 
 
 @dataclass(frozen=True)
@@ -81,24 +70,15 @@ def compare_on_problem(
     return ProblemRace("What the solvers say, and what is proven", rows, notes, certificate)
 
 
-def solve_once(problem: cp.Problem, solver: str, options: dict[str, Any]) -> SolverAnswer:
-    """Compile a problem for a solver and solve it, each timed."""
-    clock = time.perf_counter()
+def solve_once(
+    problem: cp.Problem, solver: str, options: dict[str, Any]
+) -> tuple[TimedRun, tuple[Any, ...]]:
+    """Solve a problem: what the solver said and took, and the variables' values in order."""
     try:
-        data, chain, inverse = problem.get_problem_data(solver, solver_opts=options)
+        run = solve_timed(problem, solver, lambda _: options)
     except (SolverError, ValueError) as error:
         raise NotForThisProblem(str(error)) from error
-    compiled = time.perf_counter()
-    try:
-        answer = chain.solve_via_data(problem, data, warm_start=False, solver_opts=options)
-        solved = time.perf_counter()
-        problem.unpack_results(answer, chain, inverse)
-    except SolverError:  # what CVXPY makes of a solver that says it failed
-        return SolverAnswer("solver_error", (), 0, compiled - clock, time.perf_counter() - compiled)
-    values = tuple(variable.value for variable in problem.variables())
-    steps = int(problem.solver_stats.num_iters or 0)
-    compile_seconds = time.perf_counter() - clock - (solved - compiled)
-    return SolverAnswer(str(problem.status), values, steps, compile_seconds, solved - compiled)
+    return run, () if run.status == FAILED else tuple(v.value for v in problem.variables())
 
 
 def _judged(
@@ -116,17 +96,12 @@ def _judged(
             "said": UNFIT if is_unfit else outcome.status,
             "detail": detail if is_unfit else outcome.detail,
         }
-    answer: SolverAnswer = outcome.result
-    row |= {
-        "said": answer.status,
-        "compile_seconds": answer.compile_seconds,
-        "solve_seconds": answer.solve_seconds,
-        "iterations": answer.iterations,
-        "proof": agreement(certificate, answer.status),
-    }
-    if not answer.values or any(value is None for value in answer.values):
+    run, values = outcome.result
+    took = run._asdict()
+    row |= {"said": took.pop("status"), "proof": agreement(certificate, run.status)} | took
+    if not values or any(value is None for value in values):
         return row
-    with values_set(problem.variables(), answer.values):
+    with values_set(problem.variables(), values):
         report = judge_point(problem)
     return row | _measured(certificate, report)
 

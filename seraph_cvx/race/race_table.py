@@ -145,11 +145,6 @@ class Race(ResultTable):
         """Summarize each solver: how often it answered, how often its claims were true."""
         return summarize(self.rows)
 
-    def to_markdown(self) -> str:
-        """Write the main columns of the rows as Markdown; :meth:`to_json` has all."""
-        printed = [_printed(row) for row in self.rows]
-        return ResultTable(self.title, printed, self.notes).to_markdown()
-
     def _repr_html_(self) -> str:
         summary = self.summary()
         claims, true = (sum(row[key] for row in summary.rows) for key in ("claims", "true"))
@@ -213,28 +208,3 @@ def over(row: Any, gap: str) -> float:
 def label_of(row: Any) -> str:
     """The label of a row's solver: ``SCS/dual``, or the name alone."""
     return f"{row['solver']}/{row['formulation']}" if row["formulation"] else str(row["solver"])
-
-
-PRINTED = {
-    "tol": "tol",
-    "repeat": "repeat",
-    "outcome": "outcome",
-    "said": "said",
-    "true_gap": "true gap",
-    "proved_gap": "proved gap",
-    "psd_violation": "PSD violation",
-    "compile_seconds": "compile (s)",
-    "solve_seconds": "solve (s)",
-    "certify_seconds": "certify (s)",
-    "total_seconds": "total (s)",
-    "iterations": "iterations",
-    "peak_bytes": "peak MiB",
-    "detail": "detail",
-}
-"""The columns of a printed table, by the entries of a row."""
-
-
-def _printed(row: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {**row, "peak_bytes": round((row["peak_bytes"] or 0) / 2**20) or None}
-    cells = {title: "" if shown[name] is None else shown[name] for name, title in PRINTED.items()}
-    return {"instance": row["instance"], "solver": label_of(row)} | cells

@@ -22,7 +22,6 @@ from .attempt import Attempt, Entrant, NotForThisProblem, own_entrant
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
 from .formula_solvers import FORMULA_ENTRANTS
-from .probes import obstacles, what_is_missing
 
 
 def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
@@ -34,7 +33,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
         Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, or
         ``"name=module:function"`` of a function of your own, which takes an objective and returns a
         matrix. Such a function itself. Or a pair of either and a dict of its options, such as
-        ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed and solve a tiny problem.
+        ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed.
 
     Examples
     --------
@@ -43,20 +42,16 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     ['newton', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
-        others = [e for kind in kinds_of_entrants().values() for e in kind]
-        reasons = obstacles(others)
-        able = [entrant for entrant in others if not reasons[entrant.label]]
-        return [*_our_entrants(), *able]
+        others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
+        return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
     asked = [_with_options(given) for given in solvers]
-    named = {name: _of_name(name) for name, _ in asked if isinstance(name, str)}
-    reasons = obstacles([entrant for found in named.values() for entrant in found])
     chosen: list[Entrant] = []
     for one, options in asked:
         if isinstance(one, str):
-            able = [entrant for entrant in named[one] if not reasons[entrant.label]]
+            named = _of_name(one)
+            able = [entrant for entrant in named if not entrant.obstacle]
             if not able:
-                why = [reasons[entrant.label] for entrant in named[one]]
-                raise ValueError(_why_not(one, why[0] if why else ""))
+                raise ValueError(_why_not(one, named[0].obstacle if named else ""))
             found = [entrant.with_options(options) if options else entrant for entrant in able]
         else:
             found = [own_entrant(one, options)]
@@ -130,7 +125,7 @@ def _why_not(name: str, reason: str) -> str:
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
     others = (*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS, *FACTOR_ENTRANTS)
-    here = [entrant for entrant in others if not what_is_missing(entrant)]
+    here = [entrant for entrant in others if not entrant.obstacle]
     known = [*_our_entrants(), *conic_entrants(), *here]
     labels = ", ".join(entrant.label for entrant in known)
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."

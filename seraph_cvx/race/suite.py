@@ -12,9 +12,7 @@ import hashlib
 import math
 import random
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,29 +208,6 @@ TIME_LIMITS = {"tiny": 5.0, "small": 10.0, "medium": 60.0, "large": 300.0}
 def is_instance_name(text: str) -> bool:
     """Whether a text is written like the name of an instance."""
     return _NAME.fullmatch(text) is not None
-
-
-def smaller_instances(names: Iterable[str]) -> dict[str, str]:
-    """For instances that differ only in the number of points, the next smaller one.
-
-    The points of the smaller one are among those of the larger, which draws them first.
-
-    Examples
-    --------
-    >>> smaller_instances(["iris-n60-raw-hyper-w1-s0", "iris-n30-raw-hyper-w1-s0"])
-    {'iris-n60-raw-hyper-w1-s0': 'iris-n30-raw-hyper-w1-s0'}
-    """
-    families: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    for name in names:
-        match = _NAME.fullmatch(name)
-        if match is not None:
-            data, n_points, *others = match.groups("")
-            families.setdefault((data, *others), []).append((int(n_points), name))
-    return {
-        larger: smaller
-        for family in families.values()
-        for (_, smaller), (_, larger) in pairwise(sorted(family))
-    }
 
 
 def _clouds(m: int, n_points: int, seed: int) -> tuple[FloatArray, NDArray[np.int64]]:

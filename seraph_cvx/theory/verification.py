@@ -1,17 +1,14 @@
-"""Checks every claim of the paper on one data set; the results as a table, JSON and HTML."""
+"""Checks every claim of the paper on one data set; the results as rows, and as a page."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display.mathml import to_text
 from ..display.symbols import space_of
 from ..numerics.arrays import one_blas_thread
 from .claim import Claim, ClaimResult, ClaimUndecided, Evidence, judge
@@ -112,51 +109,11 @@ class PaperReport:
                 return result
         raise KeyError(f"claim {number} was not checked")
 
-    def to_json(self) -> str:
-        """Write everything as JSON, numbers in full precision, NaN and infinity as strings."""
-        claims = [
-            {
-                **asdict(result.claim),
-                "formula_text": to_text(result.claim.formula),
-                "verdict": result.verdict.value,
-                "as_expected": result.as_expected,
-                "residual": result.residual,
-                "tolerance": result.tolerance,
-                "decisive_check": result.decisive.name,
-                **{
-                    kind: [{**asdict(check), "passes": check.passes} for check in checks]
-                    for kind, checks in (
-                        ("printed", result.printed),
-                        ("corrected", result.corrected),
-                    )
-                },
-                "seconds": result.seconds,
-                "message": result.message,
-            }
-            for result in self.results
-        ]
-        content = {
-            "data": self.name,
-            "description": self.description,
-            "ok": self.ok,
-            "seconds": self.seconds,
-            "claims": claims,
-            "skipped": [{"number": c.number, "name": c.name} for c in self.skipped],
-        }
-        return _to_json(content)
-
     def to_html(self) -> str:
         """Write a page with formulas and verdicts, which needs no network."""
         from .page import to_html
 
         return to_html(self.name, self.description, self.results, self.skipped)
-
-
-def _to_json(content: dict[str, Any]) -> str:
-    """Write as JSON, which has no NaN and no infinity: they become strings."""
-    text = json.dumps(content, default=lambda value: np.asarray(value).tolist())
-    plain = json.loads(text, parse_constant=lambda word: str(float(word)))
-    return json.dumps(plain, indent=1)
 
 
 def verify_paper(

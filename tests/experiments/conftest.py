@@ -6,8 +6,7 @@ import pytest
 from evidence import runs
 from evidence.runs import EMPTY
 
-from seraph_cvx.processes.isolation import ForkServer
-from seraph_cvx.processes.workers import ONE_THREAD
+from seraph_cvx.processes.isolation import ONE_THREAD, ForkServer
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +19,7 @@ def kept_run_server():
 @pytest.fixture
 def one_run_server(kept_run_server, monkeypatch):
     """All runs share a fork server, which has imported what they need."""
-    monkeypatch.setattr(runs, "server_of_thread", lambda *_: kept_run_server)
+    monkeypatch.setattr(runs, "fork_server", lambda: kept_run_server)
 
 
 @pytest.fixture

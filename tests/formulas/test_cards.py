@@ -81,9 +81,6 @@ def value_of(thing, name):
 FAR = certify(OBJECTIVE, np.eye(2))
 GOOD, CAUTION, BAD, PLAIN = Tone
 VERDICTS = [
-    (lambda: PAIRS, "similar and dissimilar pairs", GOOD),
-    (lambda: PairSet.from_constraints(POINTS, [], [(0, 2)]), "no similar pair", CAUTION),
-    (lambda: OBJECTIVE, "convex, with an optimum", GOOD),
     (lambda: FAR, f"relative gap {FAR.relative_gap:.1e}", BAD),
     (solution, "certified", GOOD),
     (lambda: replace(solution(), status=Status.FAILED), "failed", BAD),
@@ -138,22 +135,3 @@ def test_a_fitted_estimator_has_its_card_beside_the_box_of_scikit_learn():
         assert "sk-" in html.partition(shown)[0]
         assert shown in html
     assert "fitted</b>" not in SERAPH()._repr_html_()
-
-
-def test_a_card_sums_and_solves_nothing(monkeypatch):
-    """20,000 points have 200 million pairs; nothing is cached by looking, and no sweep is made."""
-
-    def refuse(*_, **__):
-        raise AssertionError("a sweep over the pairs")
-
-    X = np.random.default_rng(0).normal(size=(20_000, 3))
-    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
-    for name in ("over_labeled", "over_unlabeled"):
-        monkeypatch.setattr(f"seraph_cvx.engine.pair_sums.PairSums.{name}", refuse)
-    objectives = [MStepObjective(pairs), MStepObjective(pairs, trace_weight=0.0)]
-    for thing in (pairs, *objectives):
-        before = set(vars(thing))
-        strictly(thing)
-        assert set(vars(thing)) <= before | {"falling_direction"}
-        assert "unlabeled" not in vars(pairs)
-    assert "falling_direction" not in vars(objectives[1])

@@ -1,4 +1,4 @@
-"""Formulas and prose as MathML, HTML and text; small charts."""
+"""Formulas and prose as MathML, HTML and text."""
 
 from __future__ import annotations
 

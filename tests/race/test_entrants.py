@@ -1,4 +1,4 @@
-"""Evidence on those who race: formulas agree, answers are judged, probes refuse with a reason."""
+"""Evidence on those who race: formulas agree, answers are judged, refusals have a reason."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from seraph_cvx import certify, compare_solvers, solve_m_step
 from seraph_cvx.cli.compare import read_instances
 from seraph_cvx.m_step.conic import options_for
 from seraph_cvx.penalties import Ridge
-from seraph_cvx.processes.isolation import Outcome
-from seraph_cvx.race import probes
-from seraph_cvx.race.attempt import Attempt, Entrant, NotForThisProblem, own_entrant
-from seraph_cvx.race.conic_solvers import conic, conic_entrants
+from seraph_cvx.race.attempt import Attempt, NotForThisProblem
 from seraph_cvx.race.factor_solvers import nonlinear_options, on_factor, state_on_factor
 from seraph_cvx.race.formula_solvers import ListedProblem
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
@@ -35,7 +32,7 @@ FREE = ("UNO", "CVXOPT", "QICS", "pymanopt", "L-BFGS-B", "trust-constr")
 @pytest.fixture
 def entrant(solver):
     """The entrant of that name, or the test is skipped."""
-    if probes.what_is_missing(OTHERS[solver]):
+    if OTHERS[solver].obstacle:
         pytest.skip(f"{OTHERS[solver].distribution} is not installed")
     return OTHERS[solver]
 
@@ -190,26 +187,6 @@ def test_what_cannot_race_is_refused_in_words(solvers, words):
         entrants(solvers)
 
 
-# Probes
-
-
-def test_a_probe_that_finds_a_wrong_answer_says_what_is_wrong():
-    copt = Entrant("COPT", "dual", f"{conic.__module__}:conic")
-    wrong, right = (
-        probes.describe(copt, Outcome("done", found, "", 0.1))
-        for found in (("unbounded", np.inf), ("optimal", 1e-6))
-    )
-    assert 'It says "unbounded" of min e^x - x + tr(B)' in wrong
-    assert right == ""
-
-
-def test_the_probe_itself_solves_its_tiny_problems():
-    for entrant in (conic_entrants()[0], OTHERS["L-BFGS-B"]):
-        assert probes.probe(entrant)[1] < 1e-3
-    nothing = own_entrant(returns_none)
-    assert probes.probe(nothing) == ("returned, without a matrix", float("inf"))
-
-
 # Tables of the user's own
 
 
@@ -252,7 +229,7 @@ def test_the_guides_command_and_what_it_says_of_a_local_minimum(repository, fold
 @pytest.mark.slow
 def test_every_entrant_is_judged_and_liars_and_crashers_are_exposed(tmp_path):
     """Asked for a tolerance that all of them know, and stopped early; two of the instances."""
-    names = [name for name in FREE[:4] if not probes.what_is_missing(OTHERS[name])]
+    names = [name for name in FREE[:4] if not OTHERS[name].obstacle]
     names += ["MOREAU"] if find_spec("moreau") else []
     instances = suite("small")[1::8]
     race = compare_solvers(

@@ -24,7 +24,7 @@ def verified_iris(tmp_path_factory):
         made.append(verify_paper(*given, **options))
         return made[-1]
 
-    files = ["--json", str(folder / "i.json"), "--html", str(folder / "i.html")]
+    files = ["--html", str(folder / "i.html")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "verify_paper", verify_and_keep)
         command = CliRunner().invoke(app, ["verify", "iris", *files])

@@ -9,8 +9,7 @@ import numpy as np
 
 from seraph_cvx import MStepObjective, certify, solve_m_step
 from seraph_cvx.numerics.arrays import one_blas_thread
-from seraph_cvx.processes.isolation import ForkServer
-from seraph_cvx.processes.workers import ONE_THREAD
+from seraph_cvx.processes.isolation import ONE_THREAD, ForkServer
 from seraph_cvx.race.attempt import Entrant
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
 from seraph_cvx.solvers.solution import fista, grade_matrix, newton_method

@@ -10,23 +10,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from joblib import delayed
+from joblib import Parallel, delayed
 
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import check_number
 from seraph_cvx.numerics.psd_cone import numerical_rank
+from seraph_cvx.processes.isolation import ONE_THREAD, ForkServer
 from seraph_cvx.processes.journal import NUMBER, Journal, check_fields
-from seraph_cvx.processes.workers import (
-    ONE_THREAD,
-    as_finished,
-    close_servers,
-    one_by_one,
-    server_of_thread,
-)
 
 from .methods import METHODS, find_method
 from .tasks import (
@@ -52,9 +46,6 @@ EMPTY: dict[str, Any] = {
     "warnings": [],
 }
 """What a run has besides its key; `detail` says why there is no error."""
-
-OWNER = __name__
-"""The owner of the fork servers of runs."""
 
 Callback = Callable[[dict[str, Any], int, int], object]
 """Called after each run with its row, and how many runs are finished of how many."""
@@ -119,14 +110,15 @@ class RunJournal(Journal):
     def make_runs(self, keys, call, n_jobs: int | None, callback: Callback | None) -> None:
         """Make and record the runs that are not finished; a call waits for a free worker."""
         missing = [key for key in keys if key not in self.finished]
-        try:
-            with closing(as_finished(one_by_one(n_jobs), map(call, missing))) as rows:
-                for number, row in enumerate(rows, start=len(keys) - len(missing) + 1):
-                    self.add(self.kind, row)
-                    if callback is not None:
-                        callback(row, number, len(keys))
-        finally:
-            close_servers(OWNER)
+        workers = Parallel(n_jobs, return_as="generator_unordered", batch_size=1,
+                           pre_dispatch="n_jobs")  # fmt: skip
+        with warnings.catch_warnings(), closing(workers(map(call, missing))) as rows:
+            # joblib's, where it is stopped
+            warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
+            for number, row in enumerate(rows, start=len(keys) - len(missing) + 1):
+                self.add(self.kind, row)
+                if callback is not None:
+                    callback(row, number, len(keys))
 
 
 class CellJournal(RunJournal):
@@ -230,6 +222,12 @@ def _check_conditions(journal, asked):
         )
 
 
+@cache
+def fork_server() -> ForkServer:
+    """The fork server of this process, which ends with it; joblib's workers have one each."""
+    return ForkServer([__name__], ONE_THREAD)
+
+
 def run_method(
     key: tuple[str, int, str], method: str, protocol: Protocol, time_limit: float
 ) -> dict[str, Any]:
@@ -239,8 +237,7 @@ def run_method(
     if time_limit <= 0.0:
         return row | {"outcome": CUT_OFF, "detail": "the time of this task and method is spent"}
     sampling = draw_sampling(find_task(task), *protocol.points(task), seed, protocol.variant)
-    server = server_of_thread(OWNER, [__name__], ONE_THREAD)
-    outcome = server.run(learn, method, sampling.X, sampling.y, seed, time_limit=time_limit)
+    outcome = fork_server().run(learn, method, sampling.X, sampling.y, seed, time_limit=time_limit)
     if outcome.status == "done":
         components, facts = outcome.result
         with one_blas_thread():
