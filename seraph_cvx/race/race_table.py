@@ -110,6 +110,8 @@ def _check_row(row: Mapping[str, Any]) -> None:
     check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
     if not 0.0 < row["tol"] < 1.0:
         raise ValueError(f"tol {row['tol']}")
+    if min(row[name] or 0.0 for name in ("solve_seconds", "total_seconds")) < 0.0:
+        raise ValueError("a negative time")
 
 
 @dataclass(frozen=True)
