@@ -97,6 +97,8 @@ class RaceJournal(Journal):
             content = UNKNOWN_SETTINGS | content
             types = {name: (type(unknown),) for name, unknown in UNKNOWN_SETTINGS.items()}
             check_fields(content, types | dict.fromkeys(("time_limit", "memory_limit"), NUMBER))
+            if (content["time_limit"] or 0.0) < 0.0:
+                raise ValueError("a negative time limit")
             names = dict(enumerate(content["instances"] + content["entrants"]))
             check_fields(names, dict.fromkeys(names, (str,)))
             self.races.append(content)
@@ -110,6 +112,8 @@ def _check_row(row: Mapping[str, Any]) -> None:
     check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
     if not 0.0 < row["tol"] < 1.0:
         raise ValueError(f"tol {row['tol']}")
+    if min(row[name] or 0.0 for name in ("solve_seconds", "total_seconds")) < 0.0:
+        raise ValueError("a negative time")
 
 
 @dataclass(frozen=True)

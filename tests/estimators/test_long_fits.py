@@ -135,7 +135,7 @@ def test_ctrl_c_at_any_moment_of_a_long_fit_keeps_a_metric_within_two_seconds(wa
                 model.fit(points, labels)
                 ended = time.perf_counter()
             except KeyboardInterrupt:  # while X was checked, or just when the fit had ended
-                assert seconds == 0.02 or model.status_ is not Status.INTERRUPTED
+                assert getattr(model, "status_", None) is not Status.INTERRUPTED
                 continue
         if model.status_ is not Status.INTERRUPTED:
             assert not pressed

@@ -116,6 +116,7 @@ DAMAGES = [
     ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1},
     ROW | {"true_gap": 0.1, "total_seconds": 1.0},  # no proved gap
     ROW | {"true_gap": 0.1, "proved_gap": 0.1},  # no seconds
+    ROW | {"true_gap": 0.1, "proved_gap": 0.1, "total_seconds": -1.0},
     {"kind": "reference", "instance": "i", "checksum": "0"},
 ]
 
