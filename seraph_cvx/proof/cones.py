@@ -40,7 +40,7 @@ def _high(center: Array, width: Array) -> Array:
 
 def _is_faint(values: Array) -> Array:
     """Entries that are not zero, and so small that their halves may underflow."""
-    return (values != 0.0) & (np.abs(values) < LEAST)
+    return np.asarray((values != 0.0) & (np.abs(values) < LEAST))
 
 
 class Blocks:
