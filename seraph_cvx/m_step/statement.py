@@ -86,16 +86,14 @@ def state_m_step(objective: MStepObjective, formulation: str = "primal") -> cp.P
     return build_statement(objective, formulation).problem
 
 
-def textbook_statement(
-    objective: MStepObjective, soft_labels_as_parameters: bool = True
-) -> cp.Problem:
+def textbook_statement(objective: MStepObjective) -> cp.Problem:
     """State an M-step in CVXPY as the paper prints it.
 
     min -F(A), exactly as in eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
 
     It has one logistic term for each y = +1, -1 of an unlabeled pair, and the soft labels pair by
-    pair, as Parameters or as constants. It serves for teaching and for comparison: it has the
-    optimum of :func:`state_m_step` and is slower to compile by orders of magnitude.
+    pair, as constants. It serves for teaching and for comparison: it has the optimum of
+    :func:`state_m_step` and takes longer to compile.
 
     Examples
     --------
@@ -119,8 +117,6 @@ def textbook_statement(
     if mu > 0.0:
         s, q = entries.scores(A, pairs.unlabeled), soft_label_vector(objective)
         for y, scores, label in (("+1", s, q), ("-1", -s, 1.0 - q)):
-            if soft_labels_as_parameters:
-                label = cp.Parameter(q.shape, nonneg=True, name=f"q({y})", value=label)
             surprise = mu * cp.sum(cp.multiply(label, cp.logistic(scores)))
             terms.append(surprise.set_label(f"-mu sum_U q({y}) ln p({y})"))
     return _minimize(objective, A, terms, objective.trace_weight, entries)

@@ -9,6 +9,7 @@ a term goes through.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -140,7 +141,7 @@ def at_least(*terms: float) -> float:
 
 def at_most(*terms: float) -> float:
     """Bound a sum of terms from above by a double: see `at_least`."""
-    return -at_least(*(-term for term in terms))
+    return -at_least(*map(operator.neg, terms))
 
 
 def product_above(*factors: float, exponent: int = 0) -> float:

@@ -59,7 +59,7 @@ def check_convexity(data: ClaimData) -> Evidence:
     formula = [
         np.vdot(D, hessian_product(data, A, D)) for A, D in zip(metrics, directions, strict=True)
     ]
-    proof = explain_convexity(textbook_statement(data.few.m_step, soft_labels_as_parameters=False))
+    proof = explain_convexity(textbook_statement(data.few.m_step))
     curvatures = [node.curvature for node in proof.walk()]
     own = [data.m_step.value(A) for A in metrics]
     return Evidence(
@@ -93,7 +93,7 @@ def check_gradient(data: ClaimData) -> Evidence:
 
 def automatic_gradient(data: ClaimData, A: FloatArray) -> FloatArray:
     """Differentiate F by CVXPY's own chain rule, through (11) as the paper prints it."""
-    problem = textbook_statement(data.m_step, soft_labels_as_parameters=False)
+    problem = textbook_statement(data.m_step)
     (variable,) = problem.variables()
     variable.value = A
     entries = problem.objective.args[0].grad[variable]

@@ -189,7 +189,6 @@ def test_formulas_agree_numpy_with_cvxpy_primal(setting, q):
     for problem in (
         state_m_step(objective),
         textbook_statement(objective),
-        textbook_statement(objective, soft_labels_as_parameters=False),
     ):
         (variable,) = problem.variables()
         for size in (0.1, 1.0, 10.0):

@@ -50,7 +50,7 @@ def test_three_statements_two_solvers_one_optimum(seed):
     objective = small_instance(seed)
     certificates = [solve_m_step(objective, tol=1e-10).certificate]
     for solver, names in TOLERANCES.items():
-        textbook = textbook_statement(objective, soft_labels_as_parameters=False)
+        textbook = textbook_statement(objective)
         textbook.solve(solver=solver, **dict.fromkeys(names, 1e-9))
         metric = project(symmetrize(textbook.var_dict["A"].value))
         certificates.append(certify(objective, metric))
