@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -34,6 +34,7 @@ from .program import (
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .rounding import down, up
 from .start import Start, cached_start, solve
+from .steps import Steps
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
 
 FACTORED = 1e-9
@@ -158,6 +159,11 @@ class Evidence:
         size = max(1.0, abs(self.primal.value), abs(self.dual.value))
         return (self.primal.value - self.dual.value) / size
 
+    @property
+    def is_worth_something(self) -> bool:
+        """Whether anything is proven."""
+        return any((self.dual, self.primal, self.ray_dual, self.ray_primal))
+
     def with_best_of(self, other: Evidence) -> Evidence:
         """The better bounds of both."""
         if self.dual and (other.dual is None or other.dual.value < self.dual.value):
@@ -172,6 +178,8 @@ def certify_problem(
     *,
     tolerance: float | None = None,
     bounds: Mapping[cp.Variable, ArrayLike] | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> ProblemCertificate:
     """Bound the optimum of a continuous DCP problem from both sides, trusting no solver.
 
@@ -190,6 +198,11 @@ def certify_problem(
     bounds : mapping of variables to arrays, optional
         Bounds B on absolute values, |x| <= B, that are known to hold for the points of interest.
         What is certified is the problem with these constraints added, and the claim says so.
+    time_limit : float, optional
+        Seconds after which nothing new is begun: the bounds are those proven until then. Ctrl-C
+        does the same, if anything was proven by then.
+    progress : callable, optional
+        Called with a line of text whenever a step of the proof is begun or done.
 
     Returns
     -------
@@ -218,7 +231,9 @@ def certify_problem(
     """
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0.0):
         raise ValueError(f"tolerance must be a nonnegative number, not {tolerance!r}.")
-    steps: list[str] = []
+    if time_limit is not None and not time_limit > 0.0:
+        raise ValueError(f"time_limit must be a positive number of seconds, not {time_limit!r}.")
+    steps = Steps(time_limit, progress)
     canonical = _convex_program(problem, steps)
     columns = canonical.column_bounds(bounds)
     allowed = float(tolerance or 0.0)
@@ -230,6 +245,8 @@ def certify_problem(
     if evidence.dual is None:
         whole = _searched(canonical.program, start, allowed, steps)
         evidence = whole if columns is None or whole.ray_dual is not None else evidence
+    if steps.is_interrupted and not evidence.is_worth_something:
+        raise KeyboardInterrupt
     return _certificate(canonical, evidence, allowed, steps)
 
 
@@ -237,7 +254,7 @@ def _searched(
     program: ConicProgram,
     start: Start | None,
     tolerance: float,
-    steps: list[str],
+    steps: Steps,
     is_whole: bool = True,
 ) -> Evidence:
     """The best that can be proven of a program, from one start after another."""
@@ -247,8 +264,14 @@ def _searched(
         evidence = _prove(program, start, tolerance, steps, is_whole)
 
     def proven_by(solver: str, **options: float) -> Evidence:
+        if steps.is_over:
+            return evidence
+        steps.begin(f"solving with {solver}")
         try:
-            found = solve(relaxed(program, tolerance), solver, **options)
+            found = solve(relaxed(program, tolerance), solver, steps.seconds_left, **options)
+        except KeyboardInterrupt:
+            steps.interrupt()
+            return evidence
         except ValueError as error:
             steps.append(f"{solver} cannot solve it: {error}")
             return evidence
@@ -265,7 +288,7 @@ def _searched(
     return evidence
 
 
-def _convex_program(problem: cp.Problem, steps: list[str]) -> CanonicalProblem:
+def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
     """The conic program of a problem whose quadratic forms are all proven convex."""
     began = time.perf_counter()
     canonical = canonicalize(problem)
@@ -325,19 +348,38 @@ def _has_interior(support: Any) -> bool:
     cones += [Cone("second_order", size) for size in balls]
     n = A.shape[1]
     program = ConicProgram(-A, inside, np.zeros(n), None, tuple(c for c in cones if c.rows))
-    return prove_feasible(program, 0.0, []) is not None
+    return prove_feasible(program, 0.0, Steps()) is not None
 
 
 def _prove(
-    program: ConicProgram, start: Start, tolerance: float, steps: list[str], is_whole: bool
+    program: ConicProgram, start: Start, tolerance: float, steps: Steps, is_whole: bool
 ) -> Evidence:
     """All that can be proven from a start; of a part of the problem only bounds are asked for."""
     began = time.perf_counter()
     evidence = Evidence()
+    try:
+        _collect(evidence, program, start, tolerance, steps, is_whole)
+    except KeyboardInterrupt:
+        steps.interrupt()
+    steps.append(f"proofs took {time.perf_counter() - began:.2g} s")
+    return evidence
+
+
+def _collect(
+    evidence: Evidence,
+    program: ConicProgram,
+    start: Start,
+    tolerance: float,
+    steps: Steps,
+    is_whole: bool,
+) -> None:
+    """Fill in what is proven, one thing after another, so that Ctrl-C loses nothing."""
     doubtful = not start.is_finite or "nfeasible" in start.status
     if not doubtful:
         evidence.dual = lower_bound(program, start, steps, tolerance=tolerance)
         evidence.primal = upper_bound(program, start, tolerance, steps)
+    if steps.is_over:
+        return
     if is_whole and not tolerance and evidence.primal is None:
         evidence.ray_dual = prove_infeasible(program, start, steps)
     if is_whole and evidence.ray_dual is None and evidence.dual is None:
@@ -348,12 +390,10 @@ def _prove(
             if x is None:
                 evidence.ray_primal = None
                 steps.append("a ray of descent is proven, a feasible point is not")
-    steps.append(f"proofs took {time.perf_counter() - began:.2g} s")
-    return evidence
 
 
 def _certificate(
-    canonical: CanonicalProblem, evidence: Evidence, tolerance: float, steps: list[str]
+    canonical: CanonicalProblem, evidence: Evidence, tolerance: float, steps: Steps
 ) -> ProblemCertificate:
     """The result in the user's sense and units, constant and sign added exactly."""
     program, offset = canonical.program, Fraction(canonical.program.offset)

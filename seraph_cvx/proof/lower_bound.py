@@ -55,6 +55,7 @@ from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
 from .program import ConicProgram, Refused
 from .rounding import UNIT, at_least, at_most, down
 from .start import Start, solve
+from .steps import Steps
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
 
@@ -261,7 +262,7 @@ def first_proof(attempts: Iterable[Callable[[], Proof]]) -> Proof:
 
 
 def climb(
-    side: str, rungs: Rungs[Proof], goal: float, is_final: bool, steps: list[str]
+    side: str, rungs: Rungs[Proof], goal: float, is_final: bool, steps: Steps
 ) -> Proof | None:
     """The best proof of the rungs, tried in turn until one is close to the goal.
 
@@ -270,9 +271,16 @@ def climb(
     best: Proof | None = None
     why, sign = [], 1.0 if side == "lower" else -1.0
     for name, attempt in rungs:
+        if steps.is_over:
+            why.append("time is up")
+            break
+        steps.begin(f"{side} bound: {name}")
         began = time.perf_counter()
         try:
             found = attempt()
+        except KeyboardInterrupt:
+            steps.interrupt()
+            break
         except NotProven as error:
             why.append(f"{name}: {error}")
             continue
@@ -290,7 +298,7 @@ def climb(
 def lower_bound(
     program: ConicProgram,
     start: Start,
-    steps: list[str],
+    steps: Steps,
     target: float | None = None,
     tolerance: float = 0.0,
 ) -> DualProof | None:

@@ -18,10 +18,11 @@ from .exact import dependent_columns, inner_product, pair_of
 from .lower_bound import lower_bound
 from .program import Cone, ConicProgram
 from .start import Start, solve
+from .steps import Steps
 from .upper_bound import upper_bound
 
 
-def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> Pair | None:
+def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Pair | None:
     """The multipliers of a proof that no point is feasible, or None."""
     zero = ConeProduct(program.cones).zero
     A_z, b_z = scipy.sparse.csc_array(program.A.tocsr()[zero].T), program.b[zero]
@@ -59,7 +60,7 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: list[str]) -> P
     return Pair(proof.y.high[:m], proof.y.low[:m])
 
 
-def prove_ray(program: ConicProgram, steps: list[str]) -> Pair | None:
+def prove_ray(program: ConicProgram, steps: Steps) -> Pair | None:
     """A ray along which the objective of every feasible point falls for ever, or None."""
     n, P = len(program.c), program.P
     A, cones, b = program.A, program.cones, np.zeros(len(program.b))
@@ -87,7 +88,7 @@ def prove_ray(program: ConicProgram, steps: list[str]) -> Pair | None:
     return proof.x if proof is not None and proof.value < 0.0 else None
 
 
-def prove_feasible(program: ConicProgram, tolerance: float, steps: list[str]) -> Pair | None:
+def prove_feasible(program: ConicProgram, tolerance: float, steps: Steps) -> Pair | None:
     """A point proven to be feasible, well inside if there is one; or None."""
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     start = solve(feasibility)

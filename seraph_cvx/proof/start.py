@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -45,12 +46,16 @@ class Start(NamedTuple):
         return (0.0,) if self.is_interior else DEPTHS
 
 
-def solve(program: ConicProgram, solver: str = "CLARABEL", **options: Any) -> Start:
-    """Solve a conic program; the status is the solver's own word."""
+def solve(
+    program: ConicProgram, solver: str = "CLARABEL", seconds: float = math.inf, **options: Any
+) -> Start:
+    """Solve a conic program, in some seconds at most; the status is the solver's own word."""
     began = time.perf_counter()
     run = _clarabel if solver == "CLARABEL" else _scs
     m, n = program.A.shape
     x, s, y, status = np.full(n, np.nan), np.full(m, np.nan), np.full(m, np.nan), "panicked"
+    if seconds < math.inf:
+        options["time_limit" if solver == "CLARABEL" else "time_limit_secs"] = seconds
     with _Panics():
         x, s, y, status = run(program, options)
     return Start(x, s, y, status, solver, time.perf_counter() - began)

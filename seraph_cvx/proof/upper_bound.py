@@ -39,6 +39,7 @@ from .lower_bound import ANCHORS, DEAD, NotProven, climb, first_proof, quadratic
 from .program import Cone, ConicProgram
 from .rounding import UNIT, at_most, up
 from .start import Start, solve
+from .steps import Steps
 
 CORRECTIONS = 8
 
@@ -168,7 +169,7 @@ def upper_bound(
     program: ConicProgram,
     start: Start,
     tolerance: float,
-    steps: list[str],
+    steps: Steps,
     target: float | None = None,
 ) -> PrimalProof | None:
     """The best upper bound that the rungs of the ladder prove, or None; `steps` says how."""

@@ -1097,6 +1097,7 @@ def judged_starts(made: Instance, rng: np.random.Generator) -> list[str]:
     from seraph_cvx.proof.program import canonicalize
     from seraph_cvx.proof.rays import prove_infeasible
     from seraph_cvx.proof.start import solve
+    from seraph_cvx.proof.steps import Steps
     from seraph_cvx.proof.upper_bound import upper_bound
 
     program, wrong = canonicalize(made.problem).program, []
@@ -1111,13 +1112,13 @@ def judged_starts(made: Instance, rng: np.random.Generator) -> list[str]:
             for v in (start.x, start.s, start.y)
         ]
     wrong_start = start._replace(x=vectors[0], s=vectors[1], y=vectors[2], status="Solved")
-    below = lower_bound(program, wrong_start, [])
+    below = lower_bound(program, wrong_start, Steps())
     if below is not None and Fraction(below.value) > high:
         wrong.append(f"lower bound from a start {noise:g} off")
-    above = upper_bound(program, wrong_start, 0.0, [])
+    above = upper_bound(program, wrong_start, 0.0, Steps())
     if above is not None and math.isfinite(above.value) and Fraction(above.value) < low:
         wrong.append(f"upper bound from a start {noise:g} off")
-    ray = prove_infeasible(program, wrong_start, [])
+    ray = prove_infeasible(program, wrong_start, Steps())
     if ray is not None and abs(low) < INFINITY / 2:
         wrong.append(f"infeasible from a start {noise:g} off")
     return wrong

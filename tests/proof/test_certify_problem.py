@@ -24,6 +24,7 @@ from seraph_cvx.proof.lower_bound import DualProver, NotProven, lower_bound
 from seraph_cvx.proof.program import Cone, ConicProgram, canonicalize
 from seraph_cvx.proof.rounding import UNIT
 from seraph_cvx.proof.start import solve
+from seraph_cvx.proof.steps import Steps
 from seraph_cvx.proof.upper_bound import PrimalProver, upper_bound
 
 PROBLEMS = {
@@ -305,7 +306,7 @@ def test_a_start_with_infinite_entries_proves_nothing(name):
     program = canonicalize(problem).program
     start = solve(program)
     endless = start._replace(**{name: np.full_like(getattr(start, name), np.inf)})
-    steps = []
+    steps = Steps()
     assert lower_bound(program, endless, steps) is None
     assert upper_bound(program, endless, 0.0, steps) is None
     assert all("NaN or infinity" in step for step in steps)
