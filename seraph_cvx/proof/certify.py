@@ -17,7 +17,7 @@ import scipy
 from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
-from .arithmetic import Array, Pair
+from .arithmetic import Array, Pair, Vector
 from .exact import is_nearly_square, is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
@@ -83,6 +83,12 @@ class ProblemCertificate:
     evidence: Evidence = field(repr=False)
 
     @property
+    def optimum(self) -> Fraction | None:
+        """The exact optimum, where it is known; the bounds are then its neighbors."""
+        value, program = self.evidence.optimum, self.program
+        return None if value is None else Fraction(program.offset) + int(program.sign) * value
+
+    @property
     def relative_gap(self) -> float:
         """The gap relative to max(1, |upper|, |lower|), rounded up; infinite if one is missing."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
@@ -141,13 +147,15 @@ class Evidence:
     """The numbers from which the bounds of a conic program were proven.
 
     With `bounds` it is that program with rows added for them, and y has entries for these.
+    `optimum` is the program's optimum, where that is known exactly.
     """
 
     dual: DualProof | None = None
     primal: PrimalProof | None = None
-    ray_dual: Pair | None = None
-    ray_primal: Pair | None = None
+    ray_dual: Vector | None = None
+    ray_primal: Vector | None = None
     bounds: Array | None = None
+    optimum: Fraction | None = None
 
     @property
     def gap(self) -> float:
@@ -411,6 +419,9 @@ def _certificate(
         lower, upper = -upper, -lower
     lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
     upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
+    if evidence.optimum is not None and not (infeasible or unbounded):
+        value = offset + int(program.sign) * evidence.optimum
+        lower, upper = down(value), up(value)
     with COMPILING:
         point = judge_point(canonical.problem)
     if point is not None and not tolerance and evidence.bounds is None:
@@ -477,6 +488,8 @@ def _written(values: Any) -> Any:
         return None
     if isinstance(values, Pair):
         return [list(both) for both in zip(*map(_written, values), strict=True)]
+    if isinstance(values, list):
+        return [f"{value.numerator:x}/{value.denominator:x}" for value in values]
     if isinstance(values, np.ndarray):
         return [value.hex() for value in values.tolist()]
     entries = values.tocoo()
