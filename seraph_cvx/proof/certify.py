@@ -17,7 +17,7 @@ import scipy
 from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
-from .arithmetic import Array, Pair
+from .arithmetic import Array, Pair, Vector
 from .exact import is_nearly_square, is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
@@ -85,6 +85,12 @@ class ProblemCertificate:
     evidence: Evidence = field(repr=False)
 
     @property
+    def optimum(self) -> Fraction | None:
+        """The exact optimum, where it is known; the bounds are then its neighbors."""
+        value, program = self.evidence.optimum, self.program
+        return None if value is None else Fraction(program.offset) + int(program.sign) * value
+
+    @property
     def relative_gap(self) -> float:
         """The gap relative to max(1, |upper|, |lower|), rounded up; infinite if one is missing."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
@@ -146,13 +152,15 @@ class Evidence:
     """The numbers from which the bounds of a conic program were proven.
 
     With `bounds` it is that program with rows added for them, and y has entries for these.
+    `optimum` is the program's optimum, where that is known exactly.
     """
 
     dual: DualProof | None = None
     primal: PrimalProof | None = None
-    ray_dual: Pair | None = None
-    ray_primal: Pair | None = None
+    ray_dual: Vector | None = None
+    ray_primal: Vector | None = None
     bounds: Array | None = None
+    optimum: Fraction | None = None
 
     @property
     def gap(self) -> float:
@@ -176,6 +184,9 @@ class Evidence:
         offset = Fraction(program.offset)
         lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
         upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
+        if self.optimum is not None and math.isfinite(lower):
+            value = offset + int(program.sign) * self.optimum
+            lower, upper = down(value), up(value)
         return lower, upper
 
     @property
@@ -430,8 +441,9 @@ def _certificate(
     if evidence.bounds is None and not isinstance(objective, str):
         low, high = objective
         _refuse_contradiction(low, high, lower, upper, program.maximize)
-        by_point = low > lower if program.maximize else high < upper
-        lower, upper = (max(lower, low), upper) if program.maximize else (lower, min(upper, high))
+        by_point = evidence.optimum is None and (low > lower if program.maximize else high < upper)
+    if by_point:
+        lower, upper = (low, upper) if program.maximize else (lower, high)
     return ProblemCertificate(
         lower,
         upper,
@@ -493,6 +505,8 @@ def _written(values: Any) -> Any:
         return None
     if isinstance(values, Pair):
         return [list(both) for both in zip(*map(_written, values), strict=True)]
+    if isinstance(values, list):
+        return [f"{value.numerator:x}/{value.denominator:x}" for value in values]
     if isinstance(values, np.ndarray):
         return [value.hex() for value in values.tolist()]
     entries = values.tocoo()
