@@ -76,13 +76,16 @@ def shift_to_psd(M: Any, most: float) -> float | None:
 
     M has a diagonal of at most about 1.
     """
-    shift = gamma(M.shape[0] + FEW_ROUNDINGS)
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
+    found = factor(M, most)
+    if found is None and factor is _sparse_factor and M.shape[0] <= MOST_DENSE:
+        M, factor = M.toarray(), _dense_factor
+        found = factor(M, most)
+    if found is not None and found < most:
+        return 0.0
+    shift = gamma(M.shape[0] + FEW_ROUNDINGS)
     while shift <= most:
         found = factor(M, -shift)
-        if found is None and factor is _sparse_factor and M.shape[0] <= MOST_DENSE:
-            M, factor = M.toarray(), _dense_factor
-            found = factor(M, -shift)
         if found is not None:
             return (shift + found) * SECOND_ORDER
         shift *= 16.0

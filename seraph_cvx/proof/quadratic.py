@@ -13,20 +13,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+from cvxpy.atoms.quad_form import decomp_quad
 
 from .arithmetic import TINY, Array, power_of_two_below, two_sum
 from .exact import inner_product, is_psd, matrix_product
 from .gram import DENSE_ORDER, shift_to_psd
 from .program import MOST_DENSE, ConicProgram, Refused, lower_triangle
-from .rounding import FEW_ROUNDINGS, UNIT, gamma
-from .verified_psd import is_proven_positive_definite
+from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 
 LARGEST_SHIFT = 2.0**-30
 """D_ii relative to P_ii, at most: above the 1e-10 up to which CVXPY takes a matrix to be PSD."""
+
+LARGEST_ERROR = 2.0**-20
+"""Of a factor, relative to the diagonal of P: 4,000 pivots of 2^-32, which CVXPY drops."""
 
 FEW = 40
 """Blocks of P up to this order are decided in rational numbers: 20 ms at most."""
@@ -54,8 +58,18 @@ class Convexified:
     implied: tuple[Implied, ...] = ()
     loss: Fraction | None = None
 
+    @property
+    def words(self) -> str:
+        """What is added, and what that costs."""
+        most = float(self.shift.max())
+        if self.loss is None:
+            why = "constraints do not bound its columns, and the program so changed is proven"
+        else:
+            why = f"lower bounds lose {float(self.loss):.2g}"
+        return f"P is proven PSD with up to {most:.2g} added to its diagonal; {why}"
 
-def convexified(program: ConicProgram) -> Convexified | None:
+
+def convexified(program: ConicProgram, tolerance: float = 0.0) -> Convexified | None:
     """The program with a P that is proven PSD; None where its own is."""
     if program.P is None:
         return None
@@ -68,7 +82,7 @@ def convexified(program: ConicProgram) -> Convexified | None:
     if (two_sum(above, -diagonal)[1] != 0.0).any():
         raise Refused("The diagonal of P cannot be shifted without rounding: scale the data.")
     shifted = replace(program, P=program.P + scipy.sparse.diags_array(shift))
-    box = ColumnBounds(program)
+    box = ColumnBounds(program, tolerance)
     box.propagate(shift > 0.0)
     size = np.maximum(np.abs(box.lower), np.abs(box.upper))[shift > 0.0]
     if not np.isfinite(size).all():
@@ -98,8 +112,6 @@ def _shift_of_block(block: Any) -> Array:
         table = [[Fraction(v) for v in row] for row in block.toarray().tolist()]
         if is_psd(table):
             return np.zeros(n)
-    elif n <= DENSE_ORDER and is_proven_positive_definite(block.toarray(), np.zeros(n)):
-        return np.zeros(n)
     diagonal = block.diagonal()
     size = np.maximum(diagonal, LARGEST_SHIFT**2 * float(abs(block).max()))
     scale = 1.0 / power_of_two_below(np.sqrt(size))
@@ -130,6 +142,42 @@ def _why_not_psd(block: Any, scale: Array) -> str:
     return f"The matrix of a quadratic form is not proven PSD: its factors are too large. {cure}"
 
 
+def error_of_factor(P: Any, is_convex: bool) -> float:
+    """Some e with |x'Px - x'Qx| <= e sum_i P_ii x_i^2, Q as which CVXPY factors P.
+
+    CVXPY drops pivots below 2^-32 of the largest: rounding errors of a covariance matrix or a
+    kernel, and all that there is of x_2 in x_1^2 + 2^-57 x_2^2, which is refused.
+    """
+    P = (P if scipy.sparse.issparse(P) else np.asarray(P)) * (1.0 if is_convex else -1.0)
+    diagonal_shift(scipy.sparse.csc_array(P))  # refuses what is not PSD
+    try:
+        unit, factor, _ = decomp_quad(P)
+    except ValueError:
+        raise Refused("CVXPY does not factor the matrix of a quad_form.") from None
+    P, F = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (P, factor))
+    F = F.reshape(len(P), -1)
+    rounding = 2.0 * gamma(F.shape[1] + FEW_ROUNDINGS)
+    with np.errstate(all="ignore"):
+        size = np.abs(P) + unit * (np.abs(F) @ np.abs(F).T)
+        error = np.abs(P - unit * (F @ F.T)) + rounding * size
+        root = np.sqrt(P.diagonal())
+        most = np.max((error / root).sum(axis=1, where=error > 0.0) / root, initial=0.0)
+    if not most <= LARGEST_ERROR:
+        raise Refused(
+            "CVXPY factors the matrix P of a quad_form that is no term of the objective, and "
+            "drops its small eigenvalues: write it as cp.sum_squares(F @ x), P = F'F."
+        )
+    return float(most) * SECOND_ORDER
+
+
+def is_proven_psd(P: Any) -> bool:
+    """Whether a sparse symmetric matrix of doubles is proven PSD as it is."""
+    try:
+        return not diagonal_shift(P).any()
+    except Refused:
+        return False
+
+
 class ColumnBounds:
     """Bounds of columns that the constraints alone imply, and the steps that imply them.
 
@@ -137,10 +185,14 @@ class ColumnBounds:
     its columns if the others are bounded on the side that matters.
     """
 
-    def __init__(self, program: ConicProgram) -> None:
+    def __init__(self, program: ConicProgram, tolerance: float = 0.0) -> None:
         self.multipliers = _multipliers(program)
         self.rows = scipy.sparse.csr_array(self.multipliers @ program.A)
+        self.rows.eliminate_zeros()
         self.b = self.multipliers @ program.b
+        if tolerance:  # slacks s with s + tolerance * e in K count, e no larger than 1
+            allowed = tolerance * abs(self.multipliers).sum(axis=1)
+            self.b = self.b + (allowed + 4.0 * UNIT * (np.abs(self.b) + allowed))
         n = len(program.c)
         self.lower, self.upper = np.full(n, -np.inf), np.full(n, np.inf)
         self.implied: list[Implied] = []
@@ -218,8 +270,8 @@ def _multipliers(program: ConicProgram) -> Any:
         if cone.kind == "second_order":
             pairs += [(start, i, sign) for i in rows[1:] for sign in (1.0, -1.0)]
         if cone.kind == "psd":
-            i, j = lower_triangle(cone.side)
-            single += [(start + int(k), 1.0) for k in np.flatnonzero(i == j)]
+            row, column = lower_triangle(cone.side)
+            single += [(start + k, 1.0) for k in np.flatnonzero(row == column).tolist()]
         if cone.kind == "nonnegative":
             for i in rows:
                 part = slice(A.indptr[i], A.indptr[i + 1])
@@ -227,14 +279,14 @@ def _multipliers(program: ConicProgram) -> Any:
                 alike.setdefault(key, []).append(i)
         start += cone.rows
     for group in alike.values():
-        pairs += [(i, k, 1.0) for i, k in zip(group[:-1], group[1:], strict=True)]
+        pairs += [(i, k, 1.0) for i, k in pairwise(group)]
     exact = [(i, k, sign) for i, k, sign in pairs if _adds_exactly(A, b, i, k, sign)]
     m, ones = len(single), np.ones(len(exact))
-    row = np.concatenate([np.arange(m), np.tile(m + np.arange(len(exact)), 2)])
-    column = [i for i, _ in single] + [i for i, _, _ in exact] + [k for _, k, _ in exact]
+    rows_of = np.concatenate([np.arange(m), np.tile(m + np.arange(len(exact)), 2)])
+    slacks = [i for i, _ in single] + [i for i, _, _ in exact] + [k for _, k, _ in exact]
     data = [sign for _, sign in single] + ones.tolist() + [sign for _, _, sign in exact]
     shape = m + len(exact), len(b)
-    return scipy.sparse.csr_array((data, (row, np.array(column, dtype=np.int64))), shape=shape)
+    return scipy.sparse.csr_array((data, (rows_of, np.array(slacks, dtype=np.int64))), shape=shape)
 
 
 def _adds_exactly(A: Any, b: Array, i: int, k: int, sign: float) -> bool:
