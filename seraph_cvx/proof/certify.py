@@ -17,7 +17,7 @@ import scipy
 from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
-from .arithmetic import Array, Pair
+from .arithmetic import Array, Pair, Vector
 from .exact import is_nearly_square, is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
@@ -45,6 +45,8 @@ INSIDE = 2.0**-20
 
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
+
+PROVED_BY_POINT = " Of these bounds the values of the variables, proven feasible, prove one."
 
 TIGHT = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-13)
 """Tolerances for a second start, which Clarabel cannot always reach."""
@@ -83,6 +85,12 @@ class ProblemCertificate:
     evidence: Evidence = field(repr=False)
 
     @property
+    def optimum(self) -> Fraction | None:
+        """The exact optimum, where it is known; the bounds are then its neighbors."""
+        value, program = self.evidence.optimum, self.program
+        return None if value is None else Fraction(program.offset) + int(program.sign) * value
+
+    @property
     def relative_gap(self) -> float:
         """The gap relative to max(1, |upper|, |lower|), rounded up; infinite if one is missing."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
@@ -92,10 +100,13 @@ class ProblemCertificate:
         return math.nextafter(math.nextafter(gap, math.inf) / size, math.inf) if gap else 0.0
 
     def to_json(self) -> str:
-        """The conic program and the numbers of the proof, for `check_certificate`."""
+        """The conic program and the numbers of the proof, for `check_certificate`.
+
+        Its bounds are those of the conic program, without what the values of the variables prove.
+        """
         program, proof, bounds = self.program, self.evidence, self.evidence.bounds
         dual = proof.dual
-        ends = {"lower": self.lower, "upper": self.upper}
+        ends = dict(zip(("lower", "upper"), proof.ends(program), strict=True))
         written = {
             "format": "seraph_cvx conic certificate",
             "version": 1,
@@ -141,13 +152,15 @@ class Evidence:
     """The numbers from which the bounds of a conic program were proven.
 
     With `bounds` it is that program with rows added for them, and y has entries for these.
+    `optimum` is the program's optimum, where that is known exactly.
     """
 
     dual: DualProof | None = None
     primal: PrimalProof | None = None
-    ray_dual: Pair | None = None
-    ray_primal: Pair | None = None
+    ray_dual: Vector | None = None
+    ray_primal: Vector | None = None
     bounds: Array | None = None
+    optimum: Fraction | None = None
 
     @property
     def gap(self) -> float:
@@ -158,6 +171,23 @@ class Evidence:
             return math.inf
         size = max(1.0, abs(self.primal.value), abs(self.dual.value))
         return (self.primal.value - self.dual.value) / size
+
+    def ends(self, program: ConicProgram) -> tuple[float, float]:
+        """The bounds in the problem's own sense and units, constant and sign added exactly."""
+        if self.ray_dual is not None or self.ray_primal is not None:
+            lower = upper = math.inf if self.ray_dual is not None else -math.inf
+        else:
+            lower = self.dual.value if self.dual else -math.inf
+            upper = self.primal.value if self.primal else math.inf
+        if program.maximize:
+            lower, upper = -upper, -lower
+        offset = Fraction(program.offset)
+        lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
+        upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
+        if self.optimum is not None and math.isfinite(lower):
+            value = offset + int(program.sign) * self.optimum
+            lower, upper = down(value), up(value)
+        return lower, upper
 
     @property
     def is_worth_something(self) -> bool:
@@ -395,32 +425,31 @@ def _collect(
 def _certificate(
     canonical: CanonicalProblem, evidence: Evidence, tolerance: float, steps: Steps
 ) -> ProblemCertificate:
-    """The result in the user's sense and units, constant and sign added exactly."""
-    program, offset = canonical.program, Fraction(canonical.program.offset)
+    """The result; the values of the variables, where they are feasible, may prove more."""
+    program = canonical.program
     infeasible, unbounded = evidence.ray_dual is not None, evidence.ray_primal is not None
-    lower = evidence.dual.value if evidence.dual else -math.inf
-    upper = evidence.primal.value if evidence.primal else math.inf
-    if infeasible or unbounded:
-        lower = upper = math.inf if infeasible else -math.inf
+    lower, upper = evidence.ends(program)
     if lower > upper:
         raise ArithmeticError(
             f"The lower bound {lower!r} is above the upper bound {upper!r}. This is a defect of "
             "seraph_cvx: please report it with the problem."
         )
-    if program.maximize:
-        lower, upper = -upper, -lower
-    lower = down(Fraction(lower) + offset) if math.isfinite(lower) else lower
-    upper = up(Fraction(upper) + offset) if math.isfinite(upper) else upper
     with COMPILING:
-        point = judge_point(canonical.problem)
-    if point is not None and not tolerance and evidence.bounds is None:
-        _refuse_contradiction(point, lower, upper, program.maximize)
+        point = judge_point(canonical.problem, tolerance)
+    by_point = False
+    objective = point.objective if point is not None and point.is_feasible else ""
+    if evidence.bounds is None and not isinstance(objective, str):
+        low, high = objective
+        _refuse_contradiction(low, high, lower, upper, program.maximize)
+        by_point = evidence.optimum is None and (low > lower if program.maximize else high < upper)
+    if by_point:
+        lower, upper = (low, upper) if program.maximize else (lower, high)
     return ProblemCertificate(
         lower,
         upper,
         infeasible,
         unbounded,
-        _claim(canonical, evidence, tolerance, lower, upper),
+        _claim(canonical, evidence, tolerance, lower, upper) + PROVED_BY_POINT * by_point,
         tuple(steps),
         point,
         tolerance,
@@ -429,11 +458,10 @@ def _certificate(
     )
 
 
-def _refuse_contradiction(point: PointReport, lower: float, upper: float, maximize: bool) -> None:
-    """Raise `Refused` where the user's point is feasible, and better than what is proven."""
-    if isinstance(point.objective, str) or not point.is_feasible:
-        return
-    low, high = point.objective
+def _refuse_contradiction(
+    low: float, high: float, lower: float, upper: float, maximize: bool
+) -> None:
+    """Raise `Refused` where the objective at a feasible point is better than what is proven."""
     if low > upper if maximize else high < lower:
         raise Refused(
             f"The values of the variables are proven feasible, with an objective in "
@@ -477,6 +505,8 @@ def _written(values: Any) -> Any:
         return None
     if isinstance(values, Pair):
         return [list(both) for both in zip(*map(_written, values), strict=True)]
+    if isinstance(values, list):
+        return [f"{value.numerator:x}/{value.denominator:x}" for value in values]
     if isinstance(values, np.ndarray):
         return [value.hex() for value in values.tolist()]
     entries = values.tocoo()

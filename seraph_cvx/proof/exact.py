@@ -184,13 +184,6 @@ def snapped(values: Array, bits: int) -> list[Fraction]:
     return [Fraction(round(Fraction(v) * scale), scale) for v in values.tolist()]
 
 
-def pair_of(z: Sequence[Fraction]) -> Pair:
-    """The nearest pair of doubles."""
-    high = [float(x) for x in z]
-    low = [float(x - Fraction(h)) for x, h in zip(z, high, strict=True)]
-    return Pair(np.array(high), np.array(low))
-
-
 def scaled_to_integers(z: list[Fraction]) -> list[Fraction]:
     """The multiple of a ray whose entries are integers, where pairs of doubles hold these."""
     scale = math.lcm(*(x.denominator for x in z))

@@ -87,16 +87,13 @@ class PointReport:
     """Intervals for the objective and the violations at the user's point.
 
     `objective` is an interval, or the name of an atom that is not enclosed; `violations` has for
-    each constraint its text and the interval of its largest violation (or that name).
+    each constraint its text and the interval of its largest violation (or that name). Whether
+    `is_feasible` is proven, within the tolerance of constraints that `judge_point` was given.
     """
 
     objective: Interval | str
     violations: tuple[tuple[str, Interval | str], ...]
-
-    @property
-    def is_feasible(self) -> bool:
-        """Whether every constraint is proven to be met, without a tolerance."""
-        return all(not isinstance(v, str) and v[1] <= 0.0 for _, v in self.violations)
+    is_feasible: bool
 
     def __str__(self) -> str:
         lines = [f"The point as it is: objective {_in_words(self.objective)}"]
@@ -119,7 +116,7 @@ def _in_words(value: Interval | str) -> str:
     return f"not enclosed: {value}" if isinstance(value, str) else "in [{!r}, {!r}]".format(*value)
 
 
-def judge_point(problem: cp.Problem) -> PointReport | None:
+def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | None:
     """Enclose the objective and the violations at the variables' values; None without values."""
     if any(variable.value is None for variable in problem.variables()):
         return None
@@ -128,14 +125,20 @@ def judge_point(problem: cp.Problem) -> PointReport | None:
         (f"constraints[{k}]: {as_written(str(c))}", _judged(partial(violation, c, known)))
         for k, c in enumerate(problem.constraints)
     ]
+    is_feasible = all(_is_met(found, tolerance) for _, found in judged)
     for variable in problem.variables():
         for kind, value in variable.attributes.items():
             if value is not None and value is not False and kind in ATTRIBUTES:
                 found = _judged(partial(_attribute, variable, kind, known))
                 words = "within its bounds" if kind == "bounds" else kind
                 judged.append((f"{variable.name()} is {words}", found))
+                is_feasible = is_feasible and _is_met(found, 0.0)
     objective = _judged(lambda: _interval(evaluate(problem.objective.expr, known)))
-    return PointReport(objective, tuple(judged))
+    return PointReport(objective, tuple(judged), is_feasible)
+
+
+def _is_met(violation: Interval | str, tolerance: float) -> bool:
+    return not isinstance(violation, str) and violation[1] <= tolerance
 
 
 def _attribute(variable: Any, kind: str, known: dict[int, Ball]) -> Interval:
@@ -253,8 +256,8 @@ SUMS = {
     *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
 }
 
-# Atoms that are linear in each of two arguments.
-PRODUCTS = {"MulExpression", "multiply", "kron", "conv", "convolve"}
+# Atoms that are linear in each of two arguments, other than the matrix product.
+PRODUCTS = {"multiply", "kron", "conv", "convolve"}
 
 # Functions that increase with every entry: computed at both ends.
 INCREASING = {
@@ -274,6 +277,8 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     name = type(expression).__name__
     if not expression.args:
         return _constant(expression.value)
+    if name in MATRIX_PRODUCTS:
+        return MATRIX_PRODUCTS[name](*(_sparse_or_dense(arg, known) for arg in expression.args))
     if name not in SUMS | PRODUCTS | INCREASING | set(RULES):
         raise NotEnclosed(name)
     arguments = [evaluate(arg, known) for arg in expression.args]
@@ -296,12 +301,47 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     return RULES[name](expression, arguments)
 
 
-def _constant(value: Any) -> Ball:
+def _constant(value: Any, keep_sparse: bool = False) -> Ball:
     """The ball of doubles, without a radius."""
-    value = value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+    is_sparse = scipy.sparse.issparse(value)
+    if not (is_sparse and keep_sparse):
+        value = value.toarray() if is_sparse else np.asarray(value)
     if np.iscomplexobj(value):
         raise NotEnclosed("complex numbers")
-    return Ball(value.astype(np.float64), np.zeros(value.shape))
+    zeros = scipy.sparse.csr_array if is_sparse and keep_sparse else np.zeros
+    return Ball(value.astype(np.float64), zeros(value.shape))
+
+
+def _sparse_or_dense(expression: Any, known: dict[int, Ball]) -> Ball:
+    """A factor of a product: a sparse constant stays so, where nothing was computed of it."""
+    if isinstance(expression, cp.Constant):
+        return _constant(expression.value, keep_sparse=True)
+    return evaluate(expression, known)
+
+
+def _product(a: Ball, b: Ball) -> Ball:
+    """The matrix product of two balls, of which either may be sparse."""
+
+    def times(u: Any, v: Any) -> Array:
+        found = u @ v if u.ndim and v.ndim else u * v
+        return found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)
+
+    size, terms = abs(b.mid), (a.mid.shape or (1,))[-1] + 8
+    spread = times(abs(a.mid) + a.rad, b.rad) + times(a.rad, size)
+    spread += gamma(terms) * times(abs(a.mid), size)
+    return Ball(times(a.mid, b.mid), spread * WIDER + TINY)
+
+
+def _quad_form(x: Ball, P: Ball) -> Ball:
+    """The value x'Px, of which P may be sparse."""
+    x = Ball(*(v.ravel() for v in x))
+    size, sizes = np.abs(x.mid) + x.rad, abs(P.mid) + P.rad
+    error = 2.0 * x.rad @ (sizes @ size) + size @ (P.rad @ size)
+    error += gamma(2 * len(size) + 8) * (size @ (sizes @ size))
+    return Ball(np.asarray(x.mid @ (P.mid @ x.mid)), np.asarray(error * WIDER + TINY))
+
+
+MATRIX_PRODUCTS = {"MulExpression": _product, "QuadForm": _quad_form}
 
 
 def _power(expression: Any, arguments: list[Ball]) -> Ball:
@@ -324,14 +364,6 @@ def _quad_over_lin(expression: Any, arguments: list[Ball]) -> Ball:
     length = _norm(x, 2.0)
     low, high = np.maximum(length.low, 0.0) ** 2, length.high**2
     return between((low / y.high.reshape(()), high / y.low.reshape(())), 8.0)
-
-
-def _quad_form(expression: Any, arguments: list[Ball]) -> Ball:
-    x, P = Ball(*(v.ravel() for v in arguments[0])), arguments[1]
-    size, sizes = np.abs(x.mid) + x.rad, np.abs(P.mid) + P.rad
-    error = 2.0 * x.rad @ sizes @ size + size @ P.rad @ size
-    error += gamma(2 * len(size) + 8) * (size @ sizes @ size)
-    return Ball(np.asarray(x.mid @ P.mid @ x.mid), np.asarray(error * WIDER + TINY))
 
 
 def _division(expression: Any, arguments: list[Ball]) -> Ball:
@@ -388,7 +420,6 @@ RULES: dict[str, Callable[[Any, list[Ball]], Ball]] = {
     "PowerApprox": _power,
     "abs": lambda e, a: _magnitude(a[0]),
     "quad_over_lin": _quad_over_lin,
-    "QuadForm": _quad_form,
     "DivExpression": _division,
     "entr": _entropy,
     "log_sum_exp": _log_sum_exp,

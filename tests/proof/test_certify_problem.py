@@ -8,6 +8,7 @@ import math
 import pkgutil
 from fractions import Fraction
 from importlib import import_module
+from operator import mul
 
 import cvxpy as cp
 import numpy as np
@@ -57,7 +58,9 @@ def test_bounds_hold_a_known_optimum(name, solver):
     assert certificate.upper >= optimum - slack
     assert certificate.relative_gap <= 1e-6
     assert (certificate.point is None) == (solver is None)
-    assert json.loads(certificate.to_json())["claim"]["lower"] == certificate.lower.hex()
+    written = json.loads(certificate.to_json())["claim"]
+    assert float.fromhex(written["lower"]) <= certificate.lower
+    assert float.fromhex(written["upper"]) >= certificate.upper
     assert "relative gap" in certificate._repr_html_()
 
 
@@ -343,3 +346,53 @@ def test_every_atom_that_is_enclosed_is_called_as_cvxpy_calls_it():
     problem.solve(solver="CLARABEL")
     low, high = point.judge_point(problem).objective
     assert low <= problem.value <= high
+
+
+@pytest.mark.parametrize("sense", [1.0, -1.0])
+def test_a_feasible_point_of_the_users_proves_a_bound(sense):
+    x = cp.Variable()
+    function = sense * (cp.exp(x) + cp.exp(-x))
+    objective = cp.Minimize(function) if sense > 0 else cp.Maximize(function)
+    free, fixed = cp.Problem(objective), cp.Problem(objective, [x == 0])
+    before = certify_problem(free)
+    x.value = 0.0
+    certificate = certify_problem(free)
+    assert "the values of the variables, proven feasible" in certificate.claim
+    assert certificate.relative_gap < before.relative_gap
+    end = (certificate.upper, certificate.lower)[sense < 0] * sense
+    assert 2.0 <= end <= 2.0 + 1e-13
+    # No sum of doubles is proven to be an equation: that holds to within a tolerance.
+    assert not certify_problem(fixed).point.is_feasible
+    assert certify_problem(fixed, tolerance=1e-9).point.is_feasible
+
+
+def test_attributes_of_the_users_point_hold_exactly_or_prove_nothing():
+    X = cp.Variable((2, 2), symmetric=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.exp(X))), [X >= 1])
+    X._value = np.array([[1.0, 1.0], [1.0 - 1e-10, 1.0]])  # as a solver might leave them
+    assert not point.judge_point(problem, 1e-3).is_feasible
+    assert "of the variables" not in certify_problem(problem, tolerance=1e-3).claim
+
+
+def test_products_with_sparse_matrices_are_enclosed():
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((40, 30), density=0.1, rng=rng, format="csr")
+    x, Y = cp.Variable(30), cp.Variable((2, 40))
+    x.value, Y.value = rng.standard_normal(30), rng.standard_normal((2, 40))
+    P = scipy.sparse.csc_array(A.T @ A)
+    rows = [[Fraction(v) for v in row] for row in A.toarray()]
+    product = [sum(map(mul, row, map(Fraction, x.value))) for row in rows]
+    by_Y = sum(Fraction(y) * v for values in Y.value for y, v in zip(values, product, strict=True))
+    form = [sum(map(mul, map(Fraction, row), map(Fraction, x.value))) for row in P.toarray()]
+    for expression, value in (
+        (cp.sum(A @ x), sum(product)),
+        (cp.sum(Y @ A @ x), by_Y),
+        (cp.quad_form(x, P), sum(map(mul, form, map(Fraction, x.value)))),
+    ):
+        low, high = point.judge_point(cp.Problem(cp.Minimize(expression))).objective
+        assert low <= value <= high <= low + 1e-11
+    big = scipy.sparse.csr_array([[1e16, 1.0, -1e16]])  # whose sum is 0.0 in doubles
+    one = cp.Constant(big) @ cp.Constant(scipy.sparse.csr_array(np.ones((3, 1))))
+    Y = cp.Variable((1, 1), value=[[1.0]])
+    low, high = point.judge_point(cp.Problem(cp.Minimize(one @ Y))).objective
+    assert low <= 1.0 <= high
