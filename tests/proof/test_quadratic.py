@@ -145,16 +145,10 @@ def test_the_shift_is_of_the_size_of_rounding_whatever_the_units(scale):
     A = np.vstack([np.eye(20), -np.eye(20)])
     program = ConicProgram(A, np.ones(40), np.zeros(20), P, (Cone("nonnegative", 40),))
     convex = convexified(program)
-    assert (convex.shift <= 1e-13 * np.maximum(P.diagonal(), 1e-18 * P.max())).all()
-    eigenvalues = np.linalg.eigvalsh((P + np.diag(convex.shift)) / np.sqrt(P.max()))
-    assert eigenvalues.min() >= -1e-15 * eigenvalues.max()
-    assert (
-        convex.loss
-        == sum(Fraction(d) for d in convex.shift) / 2 * Fraction(max(box_of(program))) ** 2
-    )
-
-
-def box_of(program):
-    box = ColumnBounds(program)
-    box.propagate(np.ones(len(program.c), dtype=bool))
-    return box.upper.tolist()
+    diagonal = P.diagonal()
+    assert (convex.shift <= 1e-12 * np.maximum(diagonal, 1e-18 * P.max())).all()
+    root = np.sqrt(diagonal)
+    scaled = (P + np.diag(convex.shift)) / np.outer(root, root)
+    assert np.linalg.eigvalsh(scaled).min() >= -1e-15
+    least = sum(Fraction(d) for d in convex.shift.tolist()) / 2
+    assert least <= convex.loss <= least * (1 + Fraction(1, 10**12))
