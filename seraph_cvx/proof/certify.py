@@ -13,6 +13,8 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy
+from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector
@@ -28,7 +30,7 @@ from .program import (
     matrix_of_form,
     subexpressions,
 )
-from .quadratic import Convexified, convexified, error_of_factor
+from .quadratic import Convexified, convexified, diagonal_shift, error_of_factor
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .rounding import down, up
 from .start import Start, cached_start, solve
@@ -348,7 +350,7 @@ def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
     for node, is_term in subexpressions(problem):
         name = type(node).__name__
         if name == "QuadForm" and not is_term:
-            errors.append(error_of_factor(matrix_of_form(node), node.is_atom_convex()))
+            errors.append(_error_of_form(node))
         if name == "SuppFuncAtom" and not _has_interior(node._parent):
             raise Refused(
                 "CVXPY writes a support function by duality, which may fail: its set is not proven "
@@ -360,6 +362,17 @@ def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
     sizes = f"{variables} variable{'s' * (variables != 1)} and {rows} row{'s' * (rows != 1)}"
     steps.append(f"conic program of {sizes}, in {seconds:.2g} s")
     return canonical
+
+
+def _error_of_form(node: Any) -> float:
+    """How far CVXPY's factor of the matrix of a quad_form is off; the matrix is proven PSD."""
+    P = matrix_of_form(node) * (1.0 if node.is_atom_convex() else -1.0)
+    diagonal_shift(scipy.sparse.csc_array(P))
+    try:
+        unit, factor, _ = decomp_quad(P)
+    except ValueError:
+        raise Refused("CVXPY does not factor the matrix of a quad_form.") from None
+    return error_of_factor(P, float(unit), factor)
 
 
 def _has_interior(support: Any) -> bool:

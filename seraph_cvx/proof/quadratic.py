@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from cvxpy.atoms.quad_form import decomp_quad
 
 from .arithmetic import TINY, Array, power_of_two_below, two_sum
 from .exact import inner_product, is_psd, matrix_product
@@ -142,19 +141,13 @@ def _why_not_psd(block: Any, scale: Array) -> str:
     return f"The matrix of a quadratic form is not proven PSD: its factors are too large. {cure}"
 
 
-def error_of_factor(P: Any, is_convex: bool) -> float:
-    """Some e with |x'Px - x'Qx| <= e sum_i P_ii x_i^2, Q as which CVXPY factors P.
+def error_of_factor(P: Any, unit: float, F: Any) -> float:
+    """Some e with |x'Px - unit |F'x|^2| <= e sum_i P_ii x_i^2, F the factor of CVXPY.
 
     CVXPY drops pivots below 2^-32 of the largest: rounding errors of a covariance matrix or a
     kernel, and all that there is of x_2 in x_1^2 + 2^-57 x_2^2, which is refused.
     """
-    P = (P if scipy.sparse.issparse(P) else np.asarray(P)) * (1.0 if is_convex else -1.0)
-    diagonal_shift(scipy.sparse.csc_array(P))  # refuses what is not PSD
-    try:
-        unit, factor, _ = decomp_quad(P)
-    except ValueError:
-        raise Refused("CVXPY does not factor the matrix of a quad_form.") from None
-    P, F = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (P, factor))
+    P, F = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (P, F))
     F = F.reshape(len(P), -1)
     rounding = 2.0 * gamma(F.shape[1] + FEW_ROUNDINGS)
     with np.errstate(all="ignore"):
