@@ -14,7 +14,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -111,7 +111,8 @@ def _check(content: Any, progress: Callable[[str], object]) -> CheckedCertificat
         return _judged(claim, lower, upper, {}, ())
     program, claim, dual, primal, ray, fall = _program(content)
     infinity = flint.arb("inf")
-    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.P)
+    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.convex)
+    below -= program.loss
     above = infinity if primal is None else program.upper_bound(primal)
     lower, upper = (program.offset + program.sign * v for v in (below, above)[:: program.sign])
     gap = -infinity if ray is None else program.lower_bound(ray | {"h": None}, program.n * [0], [])
@@ -141,16 +142,15 @@ def _judged(
 
 def _program(content: Any) -> tuple[Any, ...]:
     """The program of a file, its claim, and its four points."""
-    kind, data, tolerance, claim, *points, bounds = fields(
-        content,
-        "format program tolerance claim dual primal ray_dual ray_primal variable_bounds",
+    kind, data, tolerance, claim, *points, bounds, shift, implied = fields(
+        {"diagonal_shift": None, "shift_bounds": None} | content,
+        "format program tolerance claim dual primal ray_dual ray_primal variable_bounds "
+        "diagonal_shift shift_bounds",
         "version",
     )
     if kind != "seraph_cvx conic certificate":
         raise Malformed("this is neither a conic nor an M-step certificate")
-    *ends, infeasible, unbounded = fields(claim, "lower upper infeasible unbounded")
-    if not all(type(end) in (str, type(None)) for end in ends):
-        raise Malformed("lower and upper of the claim have to be numbers, or null")
+    *_, infeasible, unbounded = fields(claim, "lower upper infeasible unbounded")
     if type(infeasible) is not bool or type(unbounded) is not bool:
         raise Malformed("infeasible and unbounded of the claim have to be true or false")
     if bounds is not None and (infeasible or unbounded):
@@ -159,7 +159,9 @@ def _program(content: Any) -> tuple[Any, ...]:
     for name, point in zip(letters, points, strict=True):
         if point is not None:
             fields(point, letters[name], words=f"{name} has to have")
-    return Program(data, tolerance, bounds), claim, *points
+    program = Program(data, tolerance, bounds)
+    program.shift(shift, implied or [])
+    return program, claim, *points
 
 
 def _read(text: str) -> Any:
@@ -203,9 +205,10 @@ class Program:
         self.b, self.c = numbers(b, self.k), numbers(c, self.n)
         self.P = [] if P is None else _sparse(P, self.n, self.n)
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
-        if any(self.P[j].get(i) != value for i, j, value in entries) or not is_psd(self.P):
-            raise Malformed("P is not proved symmetric and positive semidefinite")
+        if any(self.P[j].get(i) != value for i, j, value in entries):
+            raise Malformed("P is not symmetric")
         self.cones = list(_cones(cones, self.k))
+        self.cone_of = [k for k, cone in enumerate(self.cones) for _ in cone.rows]
         self.offset, self.sign = number(offset), -1 if maximize else 1
         self.tolerance = 0 if tolerance is None else number(tolerance)
         self.assumptions: tuple[str, ...] = ()
@@ -226,12 +229,55 @@ class Program:
             raise Malformed("a bound on the absolute value of a variable is negative")
         for sign in (1, -1):
             for j, B in known:
+                self.cone_of.append(len(self.cones))
                 self.cones.append(Cone("nonnegative", [len(self.b)], {len(self.b): 1}, ()))
                 self.A.append({j: flint.fmpq(sign)})
                 self.b.append(B)
         self.k = len(self.b)
         text = f"{len(known)} of {self.n} variables of the conic program are within given bounds"
         self.assumptions += (text,)
+
+    def shift(self, given: Any, implied: Any) -> None:
+        """Prove P + D PSD, and that feasible points have |x_j| <= B_j wherever D_j > 0.
+
+        Each implied bound is a product of rows with multipliers in K*, less bounds known before.
+        """
+        self.convex, self.loss = self.P, flint.fmpq(0)
+        ends: list[Row] = [{}, {}]  # upper bounds on x, and on -x
+        for step in implied if given is not None else ():
+            column, rows, values = fields(step, "column rows multipliers")
+            mu = dict(zip(rows, numbers(values, len(rows)), strict=True))
+            if len(mu) < len(rows) or not all(type(i) is int and 0 <= i < self.k for i in mu):
+                raise Malformed("shift_bounds names a row that does not exist, or twice")
+            cones = {self.cone_of[i]: self.cones[self.cone_of[i]] for i in mu}.values()
+            y = {i: flint.fmpq(0) for cone in cones for i in cone.rows} | mu
+            if not all(cone.contains(y, dual=True) for cone in cones):
+                raise Malformed("multipliers of shift_bounds are not in the dual cone")
+            bound = dot(mu, self.b) + self.relaxed(cones, y)
+            a: Row = {}
+            for i, value in mu.items():
+                for j, entry in self.A[i].items():
+                    a[j] = a.get(j, 0) + value * entry
+            own = a.pop(column)
+            a = {j: v for j, v in a.items() if v != 0}
+            bound += dot([abs(v) for v in a.values()], [ends[v > 0][j] for j, v in a.items()])
+            ends[own < 0][column] = min(
+                bound / abs(own), ends[own < 0].get(column, bound / abs(own))
+            )
+        if given is not None:
+            D = numbers(given, self.n)
+            if min(D) < 0:
+                raise Malformed("diagonal_shift is negative")
+            rows = self.P or [{} for _ in D]
+            self.convex = [row | {j: row.get(j, 0) + D[j]} for j, row in enumerate(rows)]
+            largest = (max(map(abs, (ends[0][j], ends[1][j]))) if d else 0 for j, d in enumerate(D))
+            self.loss += sum(d * B * B for d, B in zip(D, largest, strict=True)) / 2
+        if not is_psd(self.convex):
+            raise Malformed("P is not proved positive semidefinite")
+
+    def relaxed(self, cones: Iterable[Cone], y: Any) -> Any:
+        """What a tolerance adds to b'y: e is inside of each cone."""
+        return self.tolerance * sum(abs(dot(cone.e, y)) for cone in cones)
 
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
@@ -253,15 +299,14 @@ class Program:
                 continue
             h = point[self.k :]
             value = -dot(self.b, point) - dot(products(P, h), h) / 2
-            relaxed = sum(abs(dot(cone.e, point)) for cone in self.cones)  # e is inside
-            value -= relaxed * self.tolerance
+            value -= self.relaxed(self.cones, point)
             best = value if value > best else best
         return best
 
     def upper_bound(self, given: Any, is_ray: bool = False) -> Any:
         """The objective at a primal point moved onto its equality rows, if feasible; else inf."""
         b, tolerance = (self.k * [0], 0) if is_ray else (self.b, self.tolerance)
-        still = [(row, 0) for row in self.P] if is_ray else []
+        still = [(row, 0) for row in self.convex] if is_ray else []
         x = numbers(given["x"], self.n)
         slack = [right - value for right, value in zip(b, products(self.A, x), strict=True)]
         equalities = {i for cone in self.cones if cone.kind == "zero" for i in cone.rows}

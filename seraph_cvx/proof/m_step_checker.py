@@ -106,7 +106,8 @@ class MStep:
                 if not self.mu or not (self.drawn is None or (i, j) in self.drawn):
                     continue
                 if self.previous is not None:
-                    q = _sigma(self.sharpness * (self.eta - _product(*self.previous, i, j)))
+                    U, V = self.previous
+                    q = _sigma(self.sharpness * (self.eta - _product(U, V, i, j)))
                 row.append((j, flint.arb(self.mu), q))
             yield i, row
 
