@@ -513,6 +513,15 @@ class BlocksPass:
             crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
         return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
 
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative along SS': sum c phi'' |e_i - e_j|^4, E = XS."""
+        distances = euclidean_distances(self.pairs.X @ S)
+        total = 0.0
+        for rows, columns, _, P in chain.from_iterable(self.kept):
+            d = distances(Block(rows, columns))
+            total -= (0.25 if rows == columns else 0.5) * float(np.vdot(P, d * d))
+        return total
+
     @cached_property
     def _sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """[Y, 1], and those two arrays with space for the direction."""
@@ -600,7 +609,6 @@ class ListPass:
         return np.asarray((self.second * (squares @ d)) @ squares)
 
     def curvature(self, S: FloatArray) -> float:
-        """The second derivative along SS': sum c phi'' |S'v|^4."""
         F = self.pairs.differences @ (self.pairs.X @ S)
         return float(np.vdot(self.second, np.square(np.einsum("ij,ij->i", F, F))))
 

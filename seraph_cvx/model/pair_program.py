@@ -94,7 +94,7 @@ class PairProgram:
             2.0 * (whole.half_gradient + linear),
             lambda: symmetrize(whole.gradient + self.recession),
             cache(partial(self._hessian, L, whole)),
-            partial(self._curvature, L),
+            partial(self._curvature, L, whole),
             whole.excess,
         )
 
@@ -153,8 +153,11 @@ class PairProgram:
         n_pairs = max(250 * max(m, L.size), n * n // 1000)  # so many for each number in L
         return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
 
-    def _curvature(self, L: FloatArray, S: FloatArray) -> float:
-        """About the second derivative of Phi(LL' + t SS') in t at t = 0, by drawn pairs."""
+    def _curvature(self, L: FloatArray, whole: WholePass, S: FloatArray) -> float:
+        """About the second derivative of Phi(LL' + t SS') in t at t = 0: of all pairs if few."""
+        is_small = self._n_rough_points == self.sums.n_points
+        if isinstance(whole, BlocksPass | ListPass) and is_small:
+            return whole.curvature(S)
         return sum(some.curvature(S) for some in self._drawn_passes(L, LEAST_DRAWN))
 
     def preconditioner(self, point: FactorPoint) -> FloatArray | None:
