@@ -83,3 +83,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LAZY_MODULES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not imported yet."""
+    return sorted(__all__)
