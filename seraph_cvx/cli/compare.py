@@ -31,6 +31,7 @@ from .messages import (
     needs_matplotlib,
     say,
     show_table,
+    steps_shown,
     written,
 )
 from .problems import read_problem
@@ -52,9 +53,9 @@ Examples:
 def compare(
     problem: str | None = argument(
         None,
-        "Instead of M-steps any convex problem of CVXPY that a Python file defines. Of the "
-        "options only --solvers, --time-limit and --memory-limit are for it.",
-        metavar="[FILE.py:NAME]",
+        "Instead of M-steps any convex problem of CVXPY that a Python file defines, or a file of a "
+        "library. Of the options only --solvers, --time-limit and --memory-limit are for it.",
+        metavar="[FILE.py:NAME|FILE]",
     ),
     suite: Suite = option(
         "small",
@@ -99,18 +100,21 @@ def compare(
 
         names = None if solvers is None else [name.strip() for name in solvers.split(",")]
         memory = int(memory_limit * 2**30)
+        if solvers is not None and "=" in solvers:
+            sys.path.insert(0, "")  # module:function is looked for in the working directory
         if problem is not None:
-            limits: dict[str, Any] = {"time_limit": time_limit or 60.0, "memory_limit": memory}
-            table = compare_solvers(read_problem(problem), names, **limits)
-            show_table(table)
+            from ..race.problem_race import compare_on_problem
+
+            found, seconds = read_problem(problem), time_limit or 60.0
+            with steps_shown() as progress:
+                table = compare_on_problem(found, names, seconds, memory, None, progress)
+            show_table(table.in_short(), "verdict")
             say("".join(f"\n{note}" for note in table.notes))
             return
         rows = out / "race.jsonl"
         if redraw:
             _write_report(out, read_race(rows), svg, "")
             return
-        if solvers is not None and "=" in solvers:
-            sys.path.insert(0, "")  # module:function is looked for in the working directory
         given, seconds = _chosen_instances(suite, instances, label)
         out.mkdir(parents=True, exist_ok=True)
         with progress_bar() as progress:
@@ -271,25 +275,37 @@ def _document(race: Race) -> str:
 # Instances for other programs
 
 
-@app.command(epilog="Example:  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf")
+@app.command(
+    epilog="""\b
+Examples:
+  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf
+  seraph-cvx export portfolio.py:problem --cbf portfolio.cbf"""
+)
 def export(
-    instance: str = argument(..., "Its name, as in the table that compare prints."),
+    instance: str = argument(
+        ...,
+        "The name of an M-step, as in the table that compare prints; or a problem of CVXPY.",
+        metavar="NAME|FILE.py:NAME|FILE",
+    ),
     cbf: Path = option(..., "The file to write, ending in .cbf.", "--cbf", metavar="FILE"),
     formulation: Literal["primal", "dual"] = option(
-        "primal", "Which of the two problems; they have the same value."
+        "primal", "Which of the two problems of an M-step; they have the same value."
     ),
     debug: bool = DEBUG,
 ) -> None:
-    """Write an M-step in the Conic Benchmark Format, with its certified value in a .json file."""
+    """Write a problem in the Conic Benchmark Format, with its proven value in a .json file."""
     with answers_in_words():
         from ..race.cbf import write_cbf
         from ..race.suite import InstanceSpec
 
         check_output(cbf, (".cbf",))
-        sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation)
+        is_ours = ":" not in instance and not Path(instance).is_file()
+        given = InstanceSpec.parse(instance) if is_ours else read_problem(instance)
+        sidecar = write_cbf(given, cbf, formulation)
+        ends = (sidecar["lower"], sidecar["upper"])
+        low, high = ("unknown" if end is None else f"{end:.12g}" for end in ends)
         say(
-            f"Written: {instance}, {formulation}, to {cbf}\n"
-            f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], "
-            f"proved\nfrom the data; that, the spec and checksums are in "
+            f"Written: {instance}{f', {formulation}' * is_ours}, to {cbf}\n"
+            f"Its optimal value lies in [{low}, {high}], proved; that and checksums are in "
             f"{cbf.with_suffix('.json')}"
         )

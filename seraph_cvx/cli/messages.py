@@ -7,7 +7,7 @@ import signal
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -114,6 +114,13 @@ def show_table(table: ResultTable, wrapped: str = "detail") -> None:
     for row in table.rows:
         drawn.add_row(*[show(row.get(column, "")) for column in table.columns])
     screen.print(drawn)
+
+
+@contextmanager
+def steps_shown() -> Iterator[Callable[[str], None]]:
+    """What the work is at, on one line of a terminal, which is gone at the end."""
+    with alerts.status("compiling the problem") as status:
+        yield lambda step: status.update(visible(step))
 
 
 def alert(text: str, style: str = "yellow") -> None:

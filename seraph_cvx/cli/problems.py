@@ -13,7 +13,7 @@ import typer
 from ..processes.whole_file import write_whole
 from .files import check_output
 from .main import DEBUG, app, argument, option
-from .messages import alert, answers_in_words, say
+from .messages import alert, answers_in_words, say, steps_shown
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -22,11 +22,18 @@ CERTIFIED = 1e-6
 """The relative gap up to which the exit code is 0."""
 
 
+PROBLEM = (
+    "A CVXPY problem, or a function that returns one, of a Python file, which is run; or a file of "
+    "a library, such as .mps, .qps, .dat-s or .cbf."
+)
+
+
 @app.command(
     epilog=f"""\b
 Examples:
   seraph-cvx certify portfolio.py:problem
   seraph-cvx certify portfolio.py:problem --solver SCS --json proof.json
+  seraph-cvx certify afiro.mps
   seraph-cvx certify proof.json
 
 \b
@@ -37,9 +44,8 @@ Exit codes:
 def certify(
     problem: str = argument(
         ...,
-        "A CVXPY problem, or a function that returns one, of a Python file, which is run. Or a "
-        "certificate that --json wrote: it is checked again, by other code.",
-        metavar="FILE.py:NAME|FILE.json",
+        PROBLEM + " Or a certificate that --json wrote: it is checked again, by other code.",
+        metavar="FILE.py:NAME|FILE|FILE.json",
     ),
     solver: str | None = option(
         None, "Solve it with this solver first, and start from its answer.", metavar="NAME"
@@ -62,8 +68,10 @@ def certify(
         found = read_problem(problem)
         if solver is not None:
             _solve(found, solver)
-        certificate = certify_problem(found, tolerance=tolerance)
-        say(str(certificate))
+        with steps_shown() as progress:
+            certificate = certify_problem(found, tolerance=tolerance, progress=progress)
+            words = str(certificate)
+        say(words)
         if json is not None:
             write_whole(json, certificate.to_json().encode())
             say(f"\nWritten to {json}; seraph-cvx certify {json} checks it.")
@@ -80,7 +88,7 @@ def _solve(problem: cp.Problem, solver: str) -> None:
     except SolverError as error:
         alert(f"{solver}: {error}")
     else:
-        say(f"{solver} says: {problem.status}, {problem.value!r}\n")
+        say(f"{solver} says: {problem.status}, {float(problem.value)!r}\n")
 
 
 def _check(path: Path) -> None:
@@ -94,7 +102,12 @@ def _check(path: Path) -> None:
 
 
 def read_problem(text: str) -> cp.Problem:
-    """The CVXPY problem NAME of FILE.py, given as FILE.py:NAME; the file is run."""
+    """The CVXPY problem NAME of FILE.py, given as FILE.py:NAME, which is run; or that of a file."""
+    if ".py:" not in text and Path(text).is_file():
+        from .. import proof
+
+        library_problem: cp.Problem = proof.read_problem(text)
+        return library_problem
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file or not name.isidentifier() or path.suffix != ".py":

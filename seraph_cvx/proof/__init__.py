@@ -15,9 +15,9 @@ starts (`start.py`). The ladder, tried from the cheap end until the bounds are c
 
 Where no bound exists, rays prove that no point is feasible, or that the objective falls for ever
 (`rays.py`); `conflict.py` finds which constraints cannot hold together. `certify.py` runs all this
-and says what is claimed; `registration.py` makes it a method of `problem.solve`, `point.py` encloses
-the user's own point, `chord.py` refutes convexity, `checker.py` checks a written proof without any
-of the rest. This folder imports nothing else of the package.
+and says what is claimed; `registration.py` makes it a method of `problem.solve`. `point.py`
+encloses the user's own point, `chord.py` refutes convexity, and `checker.py` checks a written proof
+without any of the rest. This folder imports nothing else of the package.
 """
 
 from importlib import import_module

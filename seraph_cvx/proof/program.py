@@ -226,11 +226,11 @@ class CanonicalProblem:
         return places.astype(np.int64).reshape(variable.shape, order="F")
 
 
-def canonicalize(problem: cp.Problem) -> CanonicalProblem:
-    """The conic program of a problem, or a refusal that names the reason."""
+def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProblem:
+    """The conic program of a problem, with a quadratic form or not, or a refusal that says why."""
     _refuse(problem)
     with np.errstate(all="ignore"):
-        chain, data, inverse_data = _compile(problem)
+        chain, data, inverse_data = _compile(problem, use_quad_obj=quadratic)
     maximize = isinstance(problem.objective, cp.Maximize)
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")

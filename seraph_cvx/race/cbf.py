@@ -1,28 +1,29 @@
-"""Writes M-steps in the Conic Benchmark Format (CBF, version 3), from CVXPY's own cone program.
+"""Writes problems in the Conic Benchmark Format (CBF, version 3), from CVXPY's own cone program.
 
-In the primal, PSD constraint 0 is A itself; in the dual, the metric is the multiplier of one. Each
-``.cbf`` comes with a ``.json`` of what its reader should know: the interval in which the optimal
-value is certified to lie, the spec that regenerates the instance, and a checksum of the file. The
-format is that of Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with r >= s e^{t/s}.
+Of an M-step, PSD constraint 0 of the primal is A itself; in the dual, the metric is the multiplier
+of one. Each ``.cbf`` comes with a ``.json`` of what its reader should know: the proven interval of
+the optimal value, a checksum, and of an M-step the spec that regenerates it. The format is that of
+Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with r >= s e^{t/s}.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 
 from ..display.formulas import DUAL, M_STEP_ONE_TERM
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..penalties import LinearConstraints, Penalty
+from ..proof import certify_problem
+from ..proof.program import ConicProgram, canonicalize, lower_triangle
 from ..solvers.solution import require_attained
 from .formula_solvers import list_pairs
 from .grading import reference_of
@@ -40,40 +41,59 @@ EQUATIONS = (
 
 
 def write_cbf(
-    instance: InstanceSpec | MStepObjective,
+    instance: InstanceSpec | MStepObjective | cp.Problem,
     path: str | os.PathLike[str],
     formulation: str = "primal",
 ) -> dict[str, Any]:
-    """Write an M-step to a ``.cbf`` file and its sidecar ``.json``.
+    """Write an M-step, or a problem of CVXPY, to a ``.cbf`` file and its sidecar ``.json``.
 
     Parameters
     ----------
-    instance : InstanceSpec or MStepObjective
+    instance : InstanceSpec, MStepObjective or cvxpy.Problem
     path : path
         Ending in .cbf; the sidecar has the same name with .json.
     formulation : "primal" or "dual"
-        Both have the same optimal value.
+        Of an M-step; both have the same optimal value.
 
     Returns
     -------
     dict
-        The sidecar: instance, spec, formulation, lower and upper (the certified interval of the
-        optimal value), data_sha256 and file_sha256; penalties in words; and a note where the file
-        differs from what is certified.
+        The sidecar: lower and upper (the proven interval of the optimal value; null where there is
+        no bound), file_sha256; of a problem the claim; of an M-step also instance, spec,
+        formulation, n_features, data_sha256, penalties in words, and a note where the file differs
+        from what is certified.
     """
     path = Path(path)
     if path.suffix != ".cbf":
         raise ValueError(f"{path} must end in .cbf: other programs recognize the format by it.")
+    if isinstance(instance, InstanceSpec | MStepObjective):
+        problem, sidecar, heading = _m_step(instance, formulation)
+    else:
+        problem, certificate = instance, certify_problem(instance)
+        ends = {"lower": certificate.lower, "upper": certificate.upper}
+        sidecar = {name: end if math.isfinite(end) else None for name, end in ends.items()}
+        sidecar, heading = sidecar | {"claim": certificate.claim}, ["A problem of CVXPY"]
+    program = canonicalize(problem, quadratic=False).program
+    content = cbf_text(program, heading).encode()
+    sidecar["file_sha256"] = hashlib.sha256(content).hexdigest()
+    path.write_bytes(content)
+    path.with_suffix(".json").write_text(json.dumps(sidecar, indent=1) + "\n", encoding="utf-8")
+    return sidecar
+
+
+def _m_step(
+    instance: InstanceSpec | MStepObjective, formulation: str
+) -> tuple[cp.Problem, dict[str, Any], list[str]]:
+    """The problem of an M-step, what the sidecar says of it, and the file's first lines."""
     objective = objective_of(instance)
     require_attained(objective)
     spec = vars(instance) if isinstance(instance, InstanceSpec) else None
     name = instance.name if isinstance(instance, InstanceSpec) else "objective"
-    program = ConeProgram.of(objective, formulation)
+    problem = state(objective, formulation)
     formula = M_STEP_ONE_TERM if formulation == "primal" else DUAL
     penalties = [repr(block) for block in objective.penalties]
     heading = [f"SERAPH M-step, {formulation}: {name if spec else repr(objective)}"]
     heading += [*formula.latex.splitlines(), *(f"with {block}" for block in penalties)]
-    content = program.to_cbf(heading).encode()
     reference = reference_of(name, objective)
     has_equations = any(
         isinstance(block, LinearConstraints) and block.is_equality for block in objective.penalties
@@ -86,11 +106,8 @@ def write_cbf(
         "note": EQUATIONS if has_equations else "",
         **{key: reference[key] for key in ("lower", "upper", "n_features")},
         "data_sha256": reference["checksum"],
-        "file_sha256": hashlib.sha256(content).hexdigest(),
     }
-    path.write_bytes(content)
-    path.with_suffix(".json").write_text(json.dumps(sidecar, indent=1) + "\n", encoding="utf-8")
-    return sidecar
+    return problem, sidecar, heading
 
 
 def state(objective: MStepObjective, formulation: str) -> cp.Problem:
@@ -126,70 +143,59 @@ def _with_tolerance(block: Penalty) -> Penalty:
     return LinearConstraints(block.matrices, upper=upper, tolerance=block.tolerance)
 
 
-@dataclass(frozen=True)
-class ConeProgram:
-    """Minimize or maximize c'x + constant over x with Fx + g in scalar cones and in PSD cones."""
+KINDS = {"zero": "L=", "nonnegative": "L+", "second_order": "Q", "exponential": "EXP"}
+"""CBF's names of cones; those of power cones have a number."""
 
-    sense: str  # "MIN" or "MAX"
-    cost: FloatArray
-    constant: float
-    # "L=" (all rows 0), "L+" (all >= 0), "Q" (the first >= the norm of the others) or "EXP", rows
-    cones: list[tuple[str, int]]
-    psd_orders: list[int]
-    matrix: scipy.sparse.csr_array  # F: the rows of the scalar cones, then entries of the PSD cones
-    offset: FloatArray  # g
-    psd_entries: IntArray  # of the latter: cone, row and column, of the lower triangle, (3, k)
 
-    @classmethod
-    def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConeProgram:
-        """The cone program of an M-step, as CVXPY gives it to SCS."""
-        problem = state(objective, formulation)
-        options = {"use_quad_obj": False}
-        data, _, inverse = problem.get_problem_data("SCS", solver_opts=options)
-        dims, sense = data["dims"], "MIN" if formulation == "primal" else "MAX"
-        cones = [("L=", dims.zero), ("L+", dims.nonneg), *(("Q", size) for size in dims.soc)]
-        cones = [cone for cone in cones if cone[1]]
-        # the lower triangles of SCS, column by column
-        triangles = [np.triu_indices(order)[::-1] for order in dims.psd]
-        entries = [np.array([np.full(len(i), k), i, j]) for k, (i, j) in enumerate(triangles)]
-        psd_entries = np.concatenate([np.empty((3, 0), dtype=np.int64), *entries], axis=1)
-        n_linear, n_psd = sum(size for _, size in cones), psd_entries.shape[1]
-        rows = np.arange(len(data["b"]))
-        linear, psd, exponential = np.split(rows, [n_linear, n_linear + n_psd])
-        exponential = exponential.reshape(-1, 3)[:, ::-1].ravel()  # CVXPY has (t, s, r)
-        order = np.concatenate([linear, exponential, psd])
-        scale = np.ones(len(order))  # SCS has entries off the diagonal times sqrt(2)
-        scale[len(order) - n_psd :] = np.where(psd_entries[1] == psd_entries[2], 1.0, np.sqrt(2.0))
-        matrix = scipy.sparse.csr_array(-data["A"])[order]
-        matrix.data /= np.repeat(scale, np.diff(matrix.indptr))
-        sign = 1.0 if sense == "MIN" else -1.0
-        return cls(
-            *(sense, sign * data["c"], sign * float(inverse[-1]["offset"])),
-            *(cones + [("EXP", 3)] * dims.exp, list(dims.psd)),
-            *(matrix, np.asarray(data["b"])[order] / scale, psd_entries),
-        )
+def cbf_text(program: ConicProgram, heading: Sequence[str] = ()) -> str:
+    """A conic program without a quadratic form as text in CBF, with numbers in full precision."""
+    cones: list[str] = []
+    rows: list[int] = []
+    powers: list[str] = []
+    orders: list[str] = []
+    psd: list[IntArray] = []
+    start = 0
+    for cone in program.cones:
+        own = list(range(start, start + cone.rows))
+        start += cone.rows
+        if cone.kind == "psd":
+            place = np.full(cone.rows, len(orders))
+            psd.append(np.array([own, place, *lower_triangle(cone.side)]))
+            orders.append(str(cone.side))
+            continue
+        kind = KINDS.get(cone.kind, f"@{len(powers)}:POW")
+        if cone.kind in ("power", "power_nd"):
+            alphas = [*cone.exponents, 1.0 - sum(cone.exponents)]
+            alphas = alphas if cone.kind == "power" else alphas[:-1]
+            powers.append("\n".join(map(str, [len(alphas), *alphas])))
+        rows += own[::-1] if cone.kind == "exponential" else own  # CVXPY has (t, s, r)
+        cones.append(f"{kind} {cone.rows}")
+    F, g, n = -program.A.tocsr(), program.b, len(program.c)
+    entries = np.concatenate([np.empty((4, 0), dtype=np.int64), *psd], axis=1)
+    scalar, matrices = F[rows].tocoo(), F[entries[0]].tocoo()
+    parameters = sum(int(text.split()[0]) for text in powers)
+    parts = [
+        ["VER", "3"],
+        ["POWCONES", f"{len(powers)} {parameters}", *powers] if powers else [],
+        ["OBJSENSE", "MAX" if program.maximize else "MIN"],
+        ["PSDCON", str(len(orders)), *orders] if orders else [],
+        ["VAR", f"{n} 1", f"F {n}"],
+        ["CON", f"{len(rows)} {len(cones)}", *cones],
+        _coordinates("OBJACOORD", program.sign * program.c, np.arange(n)),
+        ["OBJBCOORD", repr(program.offset)] if program.offset else [],
+        _coordinates("ACOORD", scalar.data, *scalar.coords),
+        _coordinates("BCOORD", g[rows], np.arange(len(rows))),
+        _coordinates("HCOORD", matrices.data, *_placed(entries, *matrices.coords)),
+        _coordinates("DCOORD", g[entries[0]], *entries[1:]),
+    ]
+    comments = "".join(f"# {words}\n" for words in heading)
+    return comments + "".join("\n".join([*part, "", ""]) for part in parts if part)
 
-    def to_cbf(self, heading: Sequence[str] = ()) -> str:
-        """Write the program as text in CBF, with numbers in full precision."""
-        n, n_rows = len(self.cost), sum(size for _, size in self.cones)
-        scalar, psd = self.matrix[:n_rows].tocoo(), self.matrix[n_rows:].tocoo()
-        cone, row, column = self.psd_entries[:, psd.coords[0]]
-        orders = list(map(str, self.psd_orders))
-        parts = [
-            ["VER", "3"],
-            ["OBJSENSE", self.sense],
-            ["PSDCON", str(len(orders)), *orders] if orders else [],
-            ["VAR", f"{n} 1", f"F {n}"],
-            ["CON", f"{n_rows} {len(self.cones)}", *(f"{kind} {k}" for kind, k in self.cones)],
-            _coordinates("OBJACOORD", self.cost, np.arange(n)),
-            ["OBJBCOORD", repr(self.constant)] if self.constant else [],
-            _coordinates("ACOORD", scalar.data, *scalar.coords),
-            _coordinates("BCOORD", self.offset[:n_rows], np.arange(n_rows)),
-            _coordinates("HCOORD", psd.data, cone, psd.coords[1], row, column),
-            _coordinates("DCOORD", self.offset[n_rows:], *self.psd_entries),
-        ]
-        comments = "".join(f"# {words}\n" for words in heading)
-        return comments + "".join("\n".join([*part, "", ""]) for part in parts if part)
+
+def _placed(entries: IntArray, rows: IntArray, columns: IntArray) -> list[IntArray]:
+    """The indices of HCOORD: cone, variable, row and column."""
+    _, cone, i, j = entries[:, rows]
+    return [cone, columns, i, j]
 
 
 def _coordinates(keyword: str, values: FloatArray, *index: IntArray) -> list[str]:

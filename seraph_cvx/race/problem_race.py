@@ -44,6 +44,20 @@ class ProblemRace(ResultTable):
 
     certificate: ProblemCertificate | None = None
 
+    def __str__(self) -> str:
+        return str(self.in_short())
+
+    def in_short(self) -> ResultTable:
+        """The columns that people read first, with the verdict at the end."""
+        names = ("solver", "said", "value", "violation", "true_gap", "dual_gap", "solve_seconds")
+        rows = [
+            {name: row[name] for name in names}
+            | {"value": f"{row['value']:.9g}" if row["value"] != "" else ""}
+            | {"verdict": row["proof"] or row["detail"] * (row["said"] != UNFIT)}
+            for row in self.rows
+        ]
+        return ResultTable(self.title, rows, self.notes)
+
 
 def compare_on_problem(
     problem: cp.Problem,

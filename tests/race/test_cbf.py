@@ -6,6 +6,7 @@ import hashlib
 import json
 import warnings
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from cbf_reader import read_cbf
@@ -81,6 +82,16 @@ def test_an_unknown_formulation_ending_or_unattained_optimum_is_refused(tmp_path
     with pytest.raises(OptimumNotAttained):
         write_cbf(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0), tmp_path / "x.cbf")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_problem_of_ones_own_is_written_with_its_proven_interval(tmp_path):
+    x, X = cp.Variable(3), cp.Variable((2, 2), PSD=True)
+    value = cp.sum(cp.log(x)) - cp.norm(x) - cp.sum_squares(X - 1) + cp.sum(x)
+    problem = cp.Problem(cp.Maximize(value + 7.0), [cp.sum(x) == 2, X[0, 1] <= -0.5])
+    round_trip(problem, tmp_path / "x.cbf", "primal")
+    powers = cp.Problem(cp.Minimize(cp.sum(cp.power(x, 2.5, approx=False)) + 1.0), [x >= 1])
+    write_cbf(powers, tmp_path / "y.cbf")
+    assert "POWCONES\n3 6\n2\n0.4\n0.6\n" in (tmp_path / "y.cbf").read_text()
 
 
 # Penalties
