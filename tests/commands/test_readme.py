@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from seraph_cvx import load_model, penalties
 
 GUIDE = ("certify-any-problem", "distance-features", "does-it-help", "model-your-own", "pipelines")
-GUIDE += ("race-your-own", "solvers", "supervision", "weights")
+GUIDE += ("duality-gap", "race-your-own", "solvers", "supervision", "weights")
 START = ("teacher", "solver-author", "data-scientist", "researcher")
 PAGES = ["README.md", *(f"examples/guide/{name}.md" for name in GUIDE)]
 PAGES += [*(f"examples/start/{name}.md" for name in START), "examples/cheat-sheet.md"]

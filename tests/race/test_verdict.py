@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+import unittest
 from contextlib import nullcontext
 
 import cvxpy as cp
@@ -112,3 +114,13 @@ def test_what_is_not_enclosed_is_shown_in_doubles_and_not_judged():
     assert "not judged" in str(certificate)
     found = verdict(certificate, Answer("optimal", problem.value, certificate.point))
     assert found == "not judged: xexp is not enclosed"
+
+
+def test_the_tests_for_cvxpy_pass_and_catch_scrambled_and_halved_duals(repository):
+    path = repository / "examples" / "reproduction" / "test_dual_values.py"
+    names = runpy.run_path(str(path))
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(names["TestDualValuesProveTheOptimum"])
+    result = unittest.TestResult()
+    suite.run(result)
+    assert result.testsRun == 5
+    assert result.wasSuccessful(), result.failures + result.errors
