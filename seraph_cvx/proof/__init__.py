@@ -25,12 +25,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .certify import ProblemCertificate, certify_problem
     from .checker import CheckedCertificate, check_certificate
+    from .files import read_problem
 
 HOMES = {"ProblemCertificate": "certify", "certify_problem": "certify"}
 HOMES |= {"CheckedCertificate": "checker", "check_certificate": "checker"}
+HOMES |= {"read_problem": "files"}
 """The files of the public names; the arithmetic and the checker are imported without CVXPY."""
 
-__all__ = ["CheckedCertificate", "ProblemCertificate", "certify_problem", "check_certificate"]
+__all__ = [
+    "CheckedCertificate",
+    "ProblemCertificate",
+    "certify_problem",
+    "check_certificate",
+    "read_problem",
+]
 
 
 def __getattr__(name: str) -> Any:
