@@ -9,6 +9,7 @@ term and is added to every bound; overflow makes a bound infinite or NaN, which 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,6 +67,19 @@ class Pair(NamedTuple):
     def is_finite(self) -> bool:
         """Whether no entry is NaN or infinite."""
         return bool(np.isfinite(self.high).all() and np.isfinite(self.low).all())
+
+
+Vector: TypeAlias = Pair | list[Fraction]
+"""A point of a proof: sums of two doubles, or exact rationals."""
+
+
+def as_pair(point: Vector) -> Pair:
+    """A point as sums of two doubles: the nearest of rationals."""
+    if isinstance(point, Pair):
+        return point
+    high = [float(x) for x in point]
+    low = [float(x - Fraction(h)) for x, h in zip(point, high, strict=True)]
+    return Pair(np.array(high), np.array(low))
 
 
 class Enclosure(NamedTuple):

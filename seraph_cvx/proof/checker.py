@@ -1,10 +1,11 @@
 """Checks a certificate on paper: reads a file of numbers, and proves its bounds from them anew.
 
-It imports nothing of the package, and of others python-flint alone. The program: minimize
-c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point is moved by a least correction onto
-A'y + Ph + c = 0; where y is then in K*, it proves -b'y - h'Ph/2. A primal point is moved onto its
-equality rows, and proves its value where b - Ax is in K. All this in rationals, or where there are
-many equations in balls, of which a comparison is true only if proved of all members.
+It imports nothing of the package but its own algebra (`checker_arithmetic.py`), and of others
+python-flint alone. The program: minimize c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point
+proves -b'y - h'Ph/2 where A'y + Ph + c = 0 and y is in K*; a primal point proves its value where
+b - Ax is in K. Points that solve their equations as they are stay so; others are moved by a least
+correction. All this in rationals, or where many equations are solved in balls, of which a
+comparison is true only if proved of all members.
 """
 
 from __future__ import annotations
@@ -13,26 +14,31 @@ import json
 import math
 import os
 import threading
-from collections.abc import Container, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement
 from typing import Any
 
-flint: Any = import_module("flint") if find_spec("flint") else None
+from .checker_arithmetic import (
+    Malformed,
+    Row,
+    dot,
+    fields,
+    flint,
+    is_psd,
+    number,
+    numbers,
+    products,
+    solutions_near,
+)
+from .m_step_checker import check_m_step
+
 PRECISION, HALVINGS = 512, 110  # bits of a ball; a point of two doubles has no smaller distance
-FEW_EQUATIONS, LARGEST, LARGEST_FILE = 40, 10**7, 1 << 26  # solved exactly; n * rows; characters
+LARGEST_FILE = 1 << 29  # characters
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 ZERO = (0.0).hex()
 ONE_AT_A_TIME = threading.Lock()  # the precision of python-flint is one for all threads
 KINDS = ("zero", "nonnegative", "second_order", "psd", "exponential")
-Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
-
-
-class Malformed(ValueError):
-    """A file that is no certificate, in words."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +63,17 @@ class CheckedCertificate:
         return "\n".join([*lines, *(f"  assuming that {text}" for text in self.assumptions)])
 
 
-def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
+def check_certificate(
+    path: str | os.PathLike[str], progress: Callable[[str], object] | None = None
+) -> CheckedCertificate:
     """Verify the claims of a certificate file in rational and ball arithmetic.
 
     Parameters
     ----------
     path : path
-        A file written by ``to_json`` of a certificate.
+        A file written by ``to_json`` of a certificate: of any convex problem, or of an M-step.
+    progress : callable, optional
+        Called with a line of text now and then while the pairs of many points are checked.
 
     Returns
     -------
@@ -84,7 +94,7 @@ def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read(LARGEST_FILE)  # cut, it would be no JSON
-            return _check(_read(text))
+            return _check(_read(text), progress or str)
         except (*FAULTS, OSError, MemoryError) as error:
             kind = "" if isinstance(error, Malformed) else f"{type(error).__name__}: "
             return CheckedCertificate(False, (f"{kind}{error}",))
@@ -92,39 +102,55 @@ def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
             flint.ctx.prec = before
 
 
-def _check(content: Any) -> CheckedCertificate:
+def _check(content: Any, progress: Callable[[str], object]) -> CheckedCertificate:
     """Check the claims of a file one by one."""
+    if type(content) is not dict or [type(content.get("version")), content["version"]] != [int, 1]:
+        raise Malformed("this is no certificate of version 1")
+    if content.get("format") == "seraph_cvx m-step certificate":
+        claim, lower, upper = check_m_step(content, progress)
+        return _judged(claim, lower, upper, {}, ())
     program, claim, dual, primal, ray, fall = _program(content)
     infinity = flint.arb("inf")
-    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.P)
+    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.convex)
+    below -= program.loss
     above = infinity if primal is None else program.upper_bound(primal)
     lower, upper = (program.offset + program.sign * v for v in (below, above)[:: program.sign])
     gap = -infinity if ray is None else program.lower_bound(ray | {"h": None}, program.n * [0], [])
     slope = infinity if fall is None else program.upper_bound(fall, is_ray=True)
-    claims = {
-        "the lower bound": claim["lower"] is None or lower >= _number(claim["lower"]),
-        "the upper bound": claim["upper"] is None or upper <= _number(claim["upper"]),
+    others = {
         "that it is infeasible": not claim["infeasible"] or gap > 0,
         "that it is unbounded": not claim["unbounded"] or (slope < 0 and above < infinity),
+    }
+    return _judged(claim, lower, upper, others, program.assumptions)
+
+
+def _judged(
+    claim: dict[str, Any], lower: Any, upper: Any, others: dict[str, bool], assumptions: Any
+) -> CheckedCertificate:
+    """Compare what is claimed with the bounds that were proved."""
+    claims = {
+        "the lower bound": claim["lower"] is None or lower >= number(claim["lower"]),
+        "the upper bound": claim["upper"] is None or upper <= number(claim["upper"]),
+        **others,
         "that the bounds do not cross": not lower > upper,
         "that nothing is claimed": any(value not in (None, False) for value in claim.values()),
     }
     reasons = [f"{name} does not follow from the points" for name in claims if not claims[name]]
     ends = _beyond(lower, -1), _beyond(upper, 1)
-    return CheckedCertificate(not reasons, tuple(reasons), *ends, program.assumptions)
+    return CheckedCertificate(not reasons, tuple(reasons), *ends, assumptions)
 
 
 def _program(content: Any) -> tuple[Any, ...]:
     """The program of a file, its claim, and its four points."""
-    kind, version, data, tolerance, claim, *points, bounds = _fields(
-        content,
-        "format version program tolerance claim dual primal ray_dual ray_primal variable_bounds",
+    kind, data, tolerance, claim, *points, bounds, shift, implied = fields(
+        {"diagonal_shift": None, "shift_bounds": None} | content,
+        "format program tolerance claim dual primal ray_dual ray_primal variable_bounds "
+        "diagonal_shift shift_bounds",
+        "version",
     )
-    if kind != "seraph_cvx conic certificate" or type(version) is not int or version != 1:
-        raise Malformed("this is not a conic certificate of version 1")
-    *ends, infeasible, unbounded = _fields(claim, "lower upper infeasible unbounded")
-    if not all(type(end) in (str, type(None)) for end in ends):
-        raise Malformed("lower and upper of the claim have to be numbers, or null")
+    if kind != "seraph_cvx conic certificate":
+        raise Malformed("this is neither a conic nor an M-step certificate")
+    *_, infeasible, unbounded = fields(claim, "lower upper infeasible unbounded")
     if type(infeasible) is not bool or type(unbounded) is not bool:
         raise Malformed("infeasible and unbounded of the claim have to be true or false")
     if bounds is not None and (infeasible or unbounded):
@@ -132,8 +158,10 @@ def _program(content: Any) -> tuple[Any, ...]:
     letters = {"dual": "y h zero_rows", "primal": "x", "ray_dual": "y", "ray_primal": "x"}
     for name, point in zip(letters, points, strict=True):
         if point is not None:
-            _fields(point, letters[name], f"{name} has to have")
-    return Program(data, tolerance, bounds), claim, *points
+            fields(point, letters[name], words=f"{name} has to have")
+    program = Program(data, tolerance, bounds)
+    program.shift(shift, implied or [])
+    return program, claim, *points
 
 
 def _read(text: str) -> Any:
@@ -155,13 +183,6 @@ def _read(text: str) -> Any:
         raise Malformed(f"this is no JSON: {error}") from None
 
 
-def _fields(content: Any, names: str, words: str = "the file has to have") -> list[Any]:
-    """The values of an object that has just these names."""
-    if type(content) is not dict or sorted(content) != sorted(names.split()):
-        raise Malformed(f"{words} just the fields {', '.join(names.split())}")
-    return [content[name] for name in names.split()]
-
-
 class Program:
     """The conic program of a file, with its numbers as rationals.
 
@@ -169,26 +190,27 @@ class Program:
     """
 
     def __init__(self, data: Any, tolerance: Any = None, bounds: Any = None) -> None:
-        variables, n_rows, A, b, c, P, cones, offset, maximize, scale = _fields(
-            data, "variables rows A b c P cones offset maximize scale", "the program has to have"
+        variables, n_rows, A, b, c, P, cones, offset, maximize, scale = fields(
+            data,
+            "variables rows A b c P cones offset maximize scale",
+            words="the program has to have",
         )
         self.n, self.k = len(c), len(b)
         sizes = [variables, n_rows, scale]
         if [type(v) for v in sizes] != 3 * [int] or sizes != [self.n, self.k, 1]:
             raise Malformed("there are not as many variables and rows as announced")
-        if self.n * self.k > LARGEST:
-            raise Malformed(f"{self.n} variables and {self.k} rows are too many to check")
         if type(maximize) is not bool:
             raise Malformed("maximize has to be true or false")
         self.A = _sparse(A, self.k, self.n)
-        self.b, self.c = _numbers(b, self.k), _numbers(c, self.n)
+        self.b, self.c = numbers(b, self.k), numbers(c, self.n)
         self.P = [] if P is None else _sparse(P, self.n, self.n)
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
-        if any(self.P[j].get(i) != value for i, j, value in entries) or not _is_psd(self.P):
-            raise Malformed("P is not proved symmetric and positive semidefinite")
+        if any(self.P[j].get(i) != value for i, j, value in entries):
+            raise Malformed("P is not symmetric")
         self.cones = list(_cones(cones, self.k))
-        self.offset, self.sign = _number(offset), -1 if maximize else 1
-        self.tolerance = 0 if tolerance is None else _number(tolerance)
+        self.cone_of = [k for k, cone in enumerate(self.cones) for _ in cone.rows]
+        self.offset, self.sign = number(offset), -1 if maximize else 1
+        self.tolerance = 0 if tolerance is None else number(tolerance)
         self.assumptions: tuple[str, ...] = ()
         if self.tolerance < 0:
             raise Malformed("the tolerance is negative")
@@ -202,11 +224,12 @@ class Program:
         """Add the rows of bounds on absolute values, null where a variable has none."""
         if type(given) is not list or len(given) != self.n:
             raise Malformed("variable_bounds has to be a list with an entry for each variable")
-        known = [(j, _number(B)) for j, B in enumerate(given) if B is not None]
+        known = [(j, number(B)) for j, B in enumerate(given) if B is not None]
         if any(B < 0 for _, B in known):
             raise Malformed("a bound on the absolute value of a variable is negative")
         for sign in (1, -1):
             for j, B in known:
+                self.cone_of.append(len(self.cones))
                 self.cones.append(Cone("nonnegative", [len(self.b)], {len(self.b): 1}, ()))
                 self.A.append({j: flint.fmpq(sign)})
                 self.b.append(B)
@@ -214,13 +237,55 @@ class Program:
         text = f"{len(known)} of {self.n} variables of the conic program are within given bounds"
         self.assumptions += (text,)
 
+    def shift(self, given: Any, implied: Any) -> None:
+        """Prove P + D PSD, and that feasible points have |x_j| <= B_j wherever D_j > 0.
+
+        Each implied bound is a product of rows with multipliers in K*, less bounds known before.
+        """
+        self.convex, self.loss = self.P, flint.fmpq(0)
+        ends: list[Row] = [{}, {}]  # upper bounds on x, and on -x
+        for step in implied if given is not None else ():
+            column, rows, values = fields(step, "column rows multipliers")
+            mu = dict(zip(rows, numbers(values, len(rows)), strict=True))
+            if len(mu) < len(rows) or not all(type(i) is int and 0 <= i < self.k for i in mu):
+                raise Malformed("shift_bounds names a row that does not exist, or twice")
+            cones = {self.cone_of[i]: self.cones[self.cone_of[i]] for i in mu}.values()
+            y = {i: flint.fmpq(0) for cone in cones for i in cone.rows} | mu
+            if not all(cone.contains(y, dual=True) for cone in cones):
+                raise Malformed("multipliers of shift_bounds are not in the dual cone")
+            bound = dot(mu, self.b) + self.relaxed(cones, y)
+            a: Row = {}
+            for i, value in mu.items():
+                for j, entry in self.A[i].items():
+                    a[j] = a.get(j, 0) + value * entry
+            own = a.pop(column)
+            a = {j: v for j, v in a.items() if v != 0}
+            bound += dot([abs(v) for v in a.values()], [ends[v > 0][j] for j, v in a.items()])
+            ends[own < 0][column] = min(
+                bound / abs(own), ends[own < 0].get(column, bound / abs(own))
+            )
+        if given is not None:
+            D = numbers(given, self.n)
+            if min(D) < 0:
+                raise Malformed("diagonal_shift is negative")
+            rows = self.P or [{} for _ in D]
+            self.convex = [row | {j: row.get(j, 0) + D[j]} for j, row in enumerate(rows)]
+            largest = (max(map(abs, (ends[0][j], ends[1][j]))) if d else 0 for j, d in enumerate(D))
+            self.loss += sum(d * B * B for d, B in zip(D, largest, strict=True)) / 2
+        if not is_psd(self.convex):
+            raise Malformed("P is not proved positive semidefinite")
+
+    def relaxed(self, cones: Iterable[Cone], y: Any) -> Any:
+        """What a tolerance adds to b'y: e is inside of each cone."""
+        return self.tolerance * sum(abs(dot(cone.e, y)) for cone in cones)
+
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
-        y = _numbers(given["y"], self.k)
+        y = numbers(given["y"], self.k)
         fixed = set(given.get("zero_rows", [i for i in range(self.k) if y[i] == 0]))
         if not all(type(i) is int and 0 <= i < self.k and y[i] == 0 for i in fixed):
             raise Malformed("zero_rows names a row that does not exist, or is not zero")
-        h = _numbers(given["h"] or self.n * [ZERO], self.n) if P else []
+        h = numbers(given["h"] or self.n * [ZERO], self.n) if P else []
         columns: list[Row] = [{} for _ in c]
         for i, row in enumerate([*self.A, *P]):
             for j, value in row.items():
@@ -229,34 +294,33 @@ class Program:
         weights = [radius for cone in self.cones for radius in cone.radii(y, fixed, size)]
         equations = [(columns[j], -c[j]) for j in range(self.n)]
         best = flint.arb("-inf")
-        for point in _moved(equations, y + h, weights + len(h) * [size]):
+        for point in solutions_near(equations, y + h, weights + len(h) * [size]):
             if not all(cone.contains(point, dual=True) for cone in self.cones):
                 continue
             h = point[self.k :]
-            value = -_dot(self.b, point) - _dot([_dot(row, h) for row in P], h) / 2
-            relaxed = sum(abs(_dot(cone.e, point)) for cone in self.cones)  # e is inside
-            value -= relaxed * self.tolerance
+            value = -dot(self.b, point) - dot(products(P, h), h) / 2
+            value -= self.relaxed(self.cones, point)
             best = value if value > best else best
         return best
 
     def upper_bound(self, given: Any, is_ray: bool = False) -> Any:
         """The objective at a primal point moved onto its equality rows, if feasible; else inf."""
         b, tolerance = (self.k * [0], 0) if is_ray else (self.b, self.tolerance)
-        still = [(row, 0) for row in self.P] if is_ray else []
-        x = _numbers(given["x"], self.n)
-        slack = [b[i] - _dot(row, x) for i, row in enumerate(self.A)]
+        still = [(row, 0) for row in self.convex] if is_ray else []
+        x = numbers(given["x"], self.n)
+        slack = [right - value for right, value in zip(b, products(self.A, x), strict=True)]
         equalities = {i for cone in self.cones if cone.kind == "zero" for i in cone.rows}
         within = tolerance > 0 and all(abs(slack[i]) <= tolerance for i in equalities)
-        touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= _dot(a, a)}
+        touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= dot(a, a)}
         attempts = [set()] if within else [equalities | touched, equalities]
         for exact in attempts:
-            for near in _moved([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1]):
-                slack = [0 if i in exact else b[i] - _dot(row, near)
-                         for i, row in enumerate(self.A)]  # fmt: skip
+            for near in solutions_near([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1]):
+                values = enumerate(products(self.A, near))
+                slack = [0 if i in exact else b[i] - value for i, value in values]
                 for i, sign in (entry for cone in self.cones for entry in cone.e.items()):
                     slack[i] += sign * tolerance
                 if all(cone.contains(slack) for cone in self.cones):
-                    return _dot(self.c, near) + _dot([_dot(row, near) for row in self.P], near) / 2
+                    return dot(self.c, near) + dot(products(self.P, near), near) / 2
         return flint.arb("inf")
 
 
@@ -277,16 +341,18 @@ class Cone:
             return self.kind == "zero" or bool(inside)
         if self.kind == "psd":
             rows: list[Row] = [{} for _ in self.e]
-            for i, j in combinations_with_replacement(range(len(rows)), 2):  # column by column
-                rows[i][j] = rows[j][i] = z.pop(0) / flint.fmpq(2 if dual and i != j else 1)
-            return _is_psd(rows)
+            places = combinations_with_replacement(range(len(rows)), 2)  # column by column
+            for (i, j), value in zip(places, z, strict=True):
+                if not value == 0:  # noqa: SIM201
+                    rows[i][j] = rows[j][i] = value / flint.fmpq(2 if dual and i != j else 1)
+            return is_psd(rows)
         if self.kind == "exponential":
             u, v, w = z if not dual else (z[0] - z[1], -z[0], *z[2:])  # mapped to the cone
             if v == 0 or u == 0:
                 return bool(v >= 0 and u <= 0 and w >= v)
             return bool(v > 0 and flint.arb(v) * (flint.arb(u) / v).exp() <= w)
         w, scales = abs(z.pop()), self.exponents if dual else len(z) * [1]
-        powers = [(u / s, a) for u, s, a in zip(z, scales, self.exponents, strict=False)]
+        powers = [(u / s, a) for u, s, a in zip(z, scales, self.exponents, strict=True)]
         if w == 0 or not all(u > 0 for u, _ in powers):
             return bool(w == 0) and all(u >= 0 for u, _ in powers)
         return bool(w <= sum(flint.arb(u).log() * a for u, a in powers).exp())
@@ -294,53 +360,16 @@ class Cone:
     def radii(self, point: Sequence[Any], fixed: Container[int], size: Any) -> list[Any]:
         """How far each row may move, about, without leaving the dual cone; 0 where it is fixed."""
         radius = size if self.kind == "zero" else max(abs(point[i]) for i in self.rows)
-        for _ in range(HALVINGS):
-            radius /= flint.fmpq(2)
-            radii = [0 if i in fixed else radius for i in self.rows]
+        found, low, high = [0 for _ in self.rows], 1, HALVINGS
+        while low <= high:
+            halvings = (low + high) // 2
+            radii = [0 if i in fixed else radius / flint.fmpq(2**halvings) for i in self.rows]
             cube = {i: flint.arb(point[i], r) for i, r in zip(self.rows, radii, strict=True)}
             if self.contains(cube, dual=True):
-                return radii
-        return [0 for _ in self.rows]
-
-
-def _is_psd(rows: list[Row]) -> bool:
-    """Whether pivots are proved positive, or 0 with zeros in their rows; in balls, or exactly."""
-    for number in (flint.arb, lambda value: value):
-        left = {i: {j: number(value) for j, value in row.items()} for i, row in enumerate(rows)}
-        for i in sorted(left, key=lambda i: len(rows[i])):
-            row = left.pop(i)
-            pivot = row.pop(i, 0)
-            others = [(j, v) for j, v in row.items() if j in left and not v == 0]  # noqa: SIM201
-            if not (pivot > 0 or (pivot == 0 and not others)):
-                break
-            for (j, value), (k, other) in product(others, others):
-                left[j][k] = left[j].get(k, 0) - value * other / pivot
-        else:
-            return True
-    return False
-
-
-def _moved(
-    equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any]
-) -> Iterator[list[Any]]:
-    """The point if it solves the equations, else solutions near it, exact or in balls."""
-    if all(_dot(row, point) == value for row, value in equations):
-        yield point
-        return
-    few = len(equations) <= FEW_EQUATIONS
-    matrix = flint.fmpq_mat if few else flint.arb_mat
-    for bits in (54, 0) if few else (0,):  # at first, what is one double stays as it is
-        free = [t for t, v in enumerate(point) if weights[t] and int(v.p).bit_length() >= bits]
-        table = [[row.get(t, 0) for t in free] + [r - _dot(row, point)] for row, r in equations]
-        for _ in range(2 if free else 0):
-            E = matrix([[row[i] * weights[t] for i, t in enumerate(free)] for row in table])
-            with suppress(ZeroDivisionError):  # of equations that may be dependent
-                d = (E * E.transpose()).solve(matrix([row[-1:] for row in table]))
-                steps = dict(zip(free, (E.transpose() * d).entries(), strict=True))
-                yield [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
-                break
-            reduced, rank = flint.fmpq_mat(table).rref()  # if it says 0 = 1, E stays singular
-            table = reduced.table()[:rank]
+                found, high = radii, halvings - 1
+            else:
+                low = halvings + 1
+        return found
 
 
 def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
@@ -349,7 +378,7 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
     for kind, given in content:
         exponents: list[Any] = []
         if kind in ("power", "power_nd"):
-            exponents = [_number(value) for value in ([given] if kind == "power" else given)]
+            exponents = [number(value) for value in ([given] if kind == "power" else given)]
             exponents += [1 - exponents[0]] if kind == "power" else []
             if min(exponents) <= 0 or abs(sum(exponents) - 1) * 10**12 > 1:
                 raise Malformed("a power cone whose exponents are not positive with sum 1")
@@ -370,36 +399,17 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
         raise Malformed("the cones do not cover the rows")
 
 
-def _number(text: Any) -> Any:
-    """A finite double, written as `float.hex` writes it."""
-    if type(text) is not str or float.fromhex(text).hex() != text:
-        raise Malformed(f"{text!r} is no double in hexadecimal, such as those of float.hex")
-    return flint.fmpq(*float.fromhex(text).as_integer_ratio())
-
-
-def _numbers(content: Any, length: int) -> list[Any]:
-    """Doubles in hexadecimal, or sums of lists of them, as rationals."""
-    if type(content) is not list or len(content) != length:
-        raise Malformed("no list, or one whose length is not the announced one")
-    return [sum(map(_number, v)) if type(v) is list else _number(v) for v in content]
-
-
 def _sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
     """The rows of a matrix given by its entries."""
-    row, column, value = _fields(content, "row column value", "a matrix has to have")
+    row, column, value = fields(content, "row column value", words="a matrix has to have")
     rows: list[Row] = [{} for _ in range(n_rows)]
-    for i, j, entry in zip(row, column, _numbers(value, len(row)), strict=True):
+    for i, j, entry in zip(row, column, numbers(value, len(row)), strict=True):
         if type(i) is not int or type(j) is not int:
             raise Malformed("the place of an entry is no integer")
         if not (0 <= i < n_rows and 0 <= j < n_columns) or j in rows[i]:
             raise Malformed("an entry outside of its matrix, or twice in one place")
         rows[i][j] = entry
     return rows
-
-
-def _dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
-    places = vector.items() if isinstance(vector, dict) else enumerate(vector)
-    return sum((value * x[j] for j, value in places), flint.fmpq(0))
 
 
 def _beyond(bound: Any, direction: int) -> float | None:

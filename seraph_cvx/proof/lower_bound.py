@@ -33,6 +33,8 @@ from .arithmetic import (
     Array,
     Enclosure,
     Pair,
+    Vector,
+    as_pair,
     dot,
     norm_above,
     power_of_two_below,
@@ -47,7 +49,6 @@ from .exact import (
     is_small,
     matrix_product,
     nearby_solution,
-    pair_of,
     scaled_to_integers,
     snapped,
 )
@@ -80,19 +81,21 @@ class NotProven(Exception):
 
 
 class DualProof(NamedTuple):
-    """A proven lower bound, and the pairs y and h it is proven from.
+    """A proven lower bound, and the points y and h it is proven from.
 
     The exact multipliers are zero where y is; they are the nearer, the smaller `rho` is.
     """
 
     value: float
-    y: Pair
-    h: Pair | None
+    y: Vector
+    h: Vector | None
     rho: float = 0.0
 
     @property
     def zero_rows(self) -> list[int]:
         """The rows in which the multipliers are zero."""
+        if isinstance(self.y, list):
+            return [i for i, value in enumerate(self.y) if not value]
         return list(np.flatnonzero((self.y.high == 0.0) & (self.y.low == 0.0)).tolist())
 
 
@@ -364,8 +367,8 @@ def _from_start(
         return prover.correct(inside, start.x[columns], mu)
 
     found = first_proof(partial(corrected, depth) for depth in start.depths)
-    h = None if found.h is None else found.h.spread(columns, len(program.c))
-    return found._replace(y=found.y.spread(rows, len(program.b)), h=h)
+    h = None if found.h is None else as_pair(found.h).spread(columns, len(program.c))
+    return found._replace(y=as_pair(found.y).spread(rows, len(program.b)), h=h)
 
 
 def _on_face(program: ConicProgram, start: Start, alive: Array, tolerance: float) -> DualProof:
@@ -389,7 +392,7 @@ def _anchored(program: ConicProgram, start: Start, prepared: Prepared, target: f
         return _from_start(program, moved, prepared, shift)
 
     def between(part: float) -> DualProof:
-        near = (1.0 - part) * start.y + part * proof.y.high
+        near = (1.0 - part) * start.y + part * as_pair(proof.y).high
         return _from_start(program, start._replace(y=near), prepared)
 
     proof = first_proof(partial(shifted, share) for share in ANCHORS)
@@ -427,7 +430,7 @@ def _exact_dual(program: ConicProgram, start: Start, alive: Array, tolerance: fl
         value = -inner_product(program.b.tolist(), y) - q / 2
         value -= inner_product(prover.allowance.tolist(), sizes)
         if best is None or down(value) > best.value:
-            best = DualProof(down(value), pair_of(y), None if h is None else pair_of(h))
+            best = DualProof(down(value), as_pair(y), None if h is None else as_pair(h))
     if best is None:
         raise NotProven("no exact solution near y is inside K*")
     return best

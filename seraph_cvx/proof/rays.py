@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from .arithmetic import Pair
+from .arithmetic import Pair, Vector, as_pair
 from .cones import ConeProduct
-from .exact import dependent_columns, inner_product, pair_of
+from .exact import dependent_columns, inner_product
 from .lower_bound import lower_bound
 from .program import Cone, ConicProgram
 from .start import Start, solve
@@ -22,7 +22,7 @@ from .steps import Steps
 from .upper_bound import upper_bound
 
 
-def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Pair | None:
+def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Vector | None:
     """The multipliers of a proof that no point is feasible, or None."""
     zero = ConeProduct(program.cones).zero
     A_z, b_z = scipy.sparse.csc_array(program.A.tocsr()[zero].T), program.b[zero]
@@ -30,7 +30,7 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Pair 
     if relations is not None and relations.line is not None:
         steps.append("infeasible: the equations contradict each other, exactly")
         sign = -1 if inner_product(b_z.tolist(), relations.line) > 0 else 1
-        return pair_of([sign * v for v in relations.line]).spread(zero, len(program.b))
+        return as_pair([sign * v for v in relations.line]).spread(zero, len(program.b))
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     with np.errstate(all="ignore"):
         value = -float(program.b @ start.y)
@@ -57,10 +57,10 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Pair 
     proof = lower_bound(phase_one, found, steps)
     if proof is None or not proof.value > 0.0:
         return None
-    return Pair(proof.y.high[:m], proof.y.low[:m])
+    return Pair(*(part[:m] for part in as_pair(proof.y)))
 
 
-def prove_ray(program: ConicProgram, steps: Steps) -> Pair | None:
+def prove_ray(program: ConicProgram, steps: Steps) -> Vector | None:
     """A ray along which the objective of every feasible point falls for ever, or None."""
     n, P = len(program.c), program.P
     A, cones, b = program.A, program.cones, np.zeros(len(program.b))
@@ -88,7 +88,7 @@ def prove_ray(program: ConicProgram, steps: Steps) -> Pair | None:
     return proof.x if proof is not None and proof.value < 0.0 else None
 
 
-def prove_feasible(program: ConicProgram, tolerance: float, steps: Steps) -> Pair | None:
+def prove_feasible(program: ConicProgram, tolerance: float, steps: Steps) -> Vector | None:
     """A point proven to be feasible, well inside if there is one; or None."""
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     start = solve(feasibility)

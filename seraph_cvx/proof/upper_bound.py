@@ -21,7 +21,17 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from .arithmetic import TINY, AccurateMatrix, Array, Enclosure, Pair, dot, norm_above
+from .arithmetic import (
+    TINY,
+    AccurateMatrix,
+    Array,
+    Enclosure,
+    Pair,
+    Vector,
+    as_pair,
+    dot,
+    norm_above,
+)
 from .cones import ConeProduct
 from .exact import (
     SNAPS,
@@ -31,7 +41,6 @@ from .exact import (
     is_small,
     matrix_product,
     nearby_solution,
-    pair_of,
     scaled_to_integers,
 )
 from .gram import Scaled, inner_products, saddle_solver
@@ -45,10 +54,10 @@ CORRECTIONS = 8
 
 
 class PrimalProof(NamedTuple):
-    """A proven upper bound, and the pair x it is proven from."""
+    """A proven upper bound, and the point x it is proven from."""
 
     value: float
-    x: Pair
+    x: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +258,7 @@ def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof:
             if program.P is not None:
                 value += inner_product(x, matrix_product(program.P, x)) / 2
             if best is None or up(value) < best.value:
-                best = PrimalProof(up(value), pair_of(x))
+                best = PrimalProof(up(value), as_pair(x))
         if best is not None:
             return best
     raise NotProven("no exact solution near x is inside K")
@@ -289,4 +298,4 @@ def _within_tolerance(prover: PrimalProver, start: Start) -> PrimalProof:
     e, proper = loose.residual(Pair.of(start.x)), prover.cones.proper
     band = -(e.high + e.low)[: len(loose.program.b) - len(proper)]
     slack = np.concatenate([np.maximum(band, 1e-8 * prover.tolerance), start.s[proper]])
-    return prover.prove(loose.correct(start.x, slack).x)
+    return prover.prove(as_pair(loose.correct(start.x, slack).x))

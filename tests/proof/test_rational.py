@@ -1,0 +1,78 @@
+"""Evidence: exact solutions, ranks and dependences agree with rationals computed another way."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy
+from flint import fmpq, fmpq_mat
+
+from seraph_cvx.proof.rational import dependent_rows, rank_modulo_prime, solve
+
+
+def rational_matrix(M):
+    return fmpq_mat([[fmpq(*v.as_integer_ratio()) for v in row] for row in M.toarray().tolist()])
+
+
+def sparse(rng, rows, columns, density, spread=0):
+    M = scipy.sparse.random(rows, columns, density, random_state=rng, format="csr")
+    M.data = np.ldexp(M.data, rng.integers(-spread, spread + 1, M.nnz))
+    return scipy.sparse.csr_array(M)
+
+
+@pytest.mark.parametrize("spread", [0, 300])
+def test_a_solution_is_that_of_dense_elimination(spread):
+    """With chains of single equations, blocks, and numbers of very different sizes."""
+    rng = np.random.default_rng(spread)
+    for n in (1, 6, 25):
+        permutation = scipy.sparse.eye_array(n, format="csr")[rng.permutation(n)]
+        M = permutation + sparse(rng, n, n, min(1.0, 1.5 / n), spread)
+        rhs = [Fraction(int(v), 7) for v in rng.integers(-9, 9, n)]
+        found = solve(M, rhs)
+        if found is None:
+            assert rational_matrix(M).det() == 0
+            continue
+        products = rational_matrix(M) * fmpq_mat([[fmpq(*v.as_integer_ratio())] for v in found])
+        assert [Fraction(int(v.p), int(v.q)) for v in products.entries()] == rhs
+
+
+@pytest.mark.parametrize("M", [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [1.0, 1.0]]])
+def test_a_singular_system_has_no_solution(M):
+    assert solve(scipy.sparse.csr_array(M), [Fraction(1), Fraction(2)]) is None
+
+
+def test_subnormal_numbers_are_solved_with():
+    assert solve(scipy.sparse.csr_array([[5e-324]]), [Fraction(5e-324) / 3]) == [Fraction(1, 3)]
+
+
+@pytest.mark.parametrize("density", [0.03, 0.3])
+def test_ranks_and_dependences_are_those_of_rationals(density):
+    """The dependent rows are exact combinations, as 0.1 + 0.1 + 0.1 and 0.3 are not."""
+    rng = np.random.default_rng(1)
+    A = sparse(rng, 40, 60, density)
+    A.data = np.round(16.0 * A.data)
+    mixed = scipy.sparse.csr_array(np.round(2.0 * rng.standard_normal((6, 40)))) @ A
+    A = scipy.sparse.vstack([A, mixed, scipy.sparse.csr_array((1, 60))], format="csr")
+    rank = rational_matrix(A).rank()
+    assert rank_modulo_prime(A) == rank
+    x = np.round(9.0 * rng.standard_normal(60))
+    found = dependent_rows(A, A @ x)
+    assert not found.contradictions
+    assert len(found.kept) == rational_matrix(A[found.kept]).rank() == rank
+    b = A @ x
+    b[45] += 0.25
+    (contradiction,) = dependent_rows(A, b).contradictions
+    z = [contradiction.multipliers.get(i, Fraction(0)) for i in range(47)]
+    assert sum(v * Fraction(w) for v, w in zip(z, b.tolist(), strict=True)) == contradiction.size
+    row = fmpq_mat([[fmpq(*v.as_integer_ratio()) for v in z]]) * rational_matrix(A)
+    assert not any(row.entries())
+
+
+def test_rows_that_are_nearly_dependent_are_kept():
+    A = scipy.sparse.csr_array([[0.1, 0.1], [0.3, 0.3], [1.0, 1.0 + 2.0**-52]])
+    found = dependent_rows(A, np.array([1.0, 3.0, 10.0]))
+    assert len(found.kept) == 2
+    (contradiction,) = found.contradictions
+    assert 0 < abs(contradiction.size) < 1e-14
