@@ -51,6 +51,7 @@ MAY_IMPORT = {
     "cvxpy": (
         *("penalties", "m_step", "theory", "race"),
         *(f"proof.{file}" for file in ("program", "point", "certify", "files")),
+        *(f"proof.{file}" for file in ("conflict", "registration")),
         "cli.problems",
     ),
     "matplotlib": ("plots",),

@@ -113,7 +113,7 @@ def solve_file(path: Path, solver: str, answer: Path) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            data, chain, inverse = problem.get_problem_data(solver)
+            data, chain, inverse = problem.get_problem_data(solver, solver_opts={})
             began = time.process_time()
             found = chain.solve_via_data(problem, data, solver_opts={})
             said["seconds"] = time.process_time() - began
