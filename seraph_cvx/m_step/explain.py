@@ -15,8 +15,8 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.constraints.zero import Equality
 
 from ..proof.chord import Chord, refute_function, refute_set
-from ..proof.exact import is_proven_psd
 from ..proof.program import matrix_of_form
+from ..proof.quadratic import is_proven_psd
 
 MOST_SHOWN = 60
 """Characters of a formula that are shown as they are."""

@@ -18,7 +18,6 @@ from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector
-from .exact import is_nearly_square, is_proven_psd
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, judge_point
 from .program import (
@@ -31,14 +30,12 @@ from .program import (
     matrix_of_form,
     subexpressions,
 )
+from .quadratic import Convexified, convexified, diagonal_shift, error_of_factor
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .rounding import down, up
 from .start import Start, cached_start, solve
 from .steps import Steps
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
-
-FACTORED = 1e-9
-"""How far CVXPY's factor of the matrix of a quad_form may be off, relatively; the claim says so."""
 
 INSIDE = 2.0**-20
 """How deep, relatively, a point of a set has to be inside of its second-order cones."""
@@ -131,6 +128,7 @@ class ProblemCertificate:
             "ray_dual": proof.ray_dual and {"y": _written(proof.ray_dual)},
             "ray_primal": proof.ray_primal and {"x": _written(proof.ray_primal)},
             "variable_bounds": None if bounds is None else [_hex(B) for B in bounds.tolist()],
+            **_written_shift(proof.convexified),
         }
         return json.dumps(written)
 
@@ -152,7 +150,8 @@ class Evidence:
     """The numbers from which the bounds of a conic program were proven.
 
     With `bounds` it is that program with rows added for them, and y has entries for these.
-    `optimum` is the program's optimum, where that is known exactly.
+    `optimum` is the program's optimum, where that is known exactly. Where P had to be shifted to
+    be PSD, y and h are multipliers of the program `convexified`.
     """
 
     dual: DualProof | None = None
@@ -161,6 +160,7 @@ class Evidence:
     ray_primal: Vector | None = None
     bounds: Array | None = None
     optimum: Fraction | None = None
+    convexified: Convexified | None = None
 
     @property
     def gap(self) -> float:
@@ -188,6 +188,11 @@ class Evidence:
             value = offset + int(program.sign) * self.optimum
             lower, upper = down(value), up(value)
         return lower, upper
+
+    @property
+    def is_of_shifted(self) -> bool:
+        """Whether all this is proven of the program with another P, and not of the program."""
+        return self.convexified is not None and self.convexified.loss is None
 
     @property
     def is_worth_something(self) -> bool:
@@ -277,6 +282,9 @@ def certify_problem(
         evidence = whole if columns is None or whole.ray_dual is not None else evidence
     if steps.is_interrupted and not evidence.is_worth_something:
         raise KeyboardInterrupt
+    if canonical.error_of_forms and evidence.ray_primal is not None:
+        steps.append("not claimed to be unbounded: CVXPY changes its quadratic forms by rounding")
+        evidence.ray_primal = evidence.primal = None
     return _certificate(canonical, evidence, allowed, steps)
 
 
@@ -287,7 +295,23 @@ def _searched(
     steps: Steps,
     is_whole: bool = True,
 ) -> Evidence:
-    """The best that can be proven of a program, from one start after another."""
+    """The best that can be proven of a program, whose P is made PSD first."""
+    convex = convexified(program, tolerance)
+    if convex is None:
+        return _search(program, start, tolerance, steps, is_whole)
+    steps.append(convex.words)
+    evidence = _search(convex.program, start, tolerance, steps, is_whole)
+    evidence.convexified = convex
+    if evidence.dual is not None and convex.loss:
+        value = down(Fraction(evidence.dual.value) - convex.loss)
+        evidence.dual = evidence.dual._replace(value=value)
+    return evidence
+
+
+def _search(
+    program: ConicProgram, start: Start | None, tolerance: float, steps: Steps, is_whole: bool
+) -> Evidence:
+    """The best that can be proven of a convex program, from one start after another."""
     evidence = Evidence()
     if start is not None:
         steps.append(f"started from the answer of {start.solver}")
@@ -322,22 +346,17 @@ def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
     """The conic program of a problem whose quadratic forms are all proven convex."""
     began = time.perf_counter()
     canonical = canonicalize(problem)
-    P = canonical.program.P
-    if P is not None and not is_proven_psd(P):
-        raise Refused(
-            "The quadratic form of the objective is not proven PSD: rounding may have made it "
-            "indefinite. Write x'Px with P = F'F as cp.sum_squares(F @ x)."
-        )
+    errors = []
     for node, is_term in subexpressions(problem):
         name = type(node).__name__
         if name == "QuadForm" and not is_term:
-            _refuse_loose_factor(node)
-            canonical = replace(canonical, nearly=f", its quadratic forms to within {FACTORED:g}")
+            errors.append(_error_of_form(node))
         if name == "SuppFuncAtom" and not _has_interior(node._parent):
             raise Refused(
                 "CVXPY writes a support function by duality, which may fail: its set is not proven "
                 "to have points inside of its second-order cones. State it as a maximum."
             )
+    canonical = replace(canonical, error_of_forms=max(errors, default=0.0))
     rows, variables = canonical.program.A.shape
     seconds = time.perf_counter() - began
     sizes = f"{variables} variable{'s' * (variables != 1)} and {rows} row{'s' * (rows != 1)}"
@@ -345,24 +364,15 @@ def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
     return canonical
 
 
-def _refuse_loose_factor(node: Any) -> None:
-    """Raise `Refused` for a quad_form whose matrix is not, nearly, the square of CVXPY's factor."""
-    P, kind = matrix_of_form(node), "PSD" if node.is_atom_convex() else "NSD"
-    P = P if kind == "PSD" else -P
-    if not is_proven_psd(scipy.sparse.csc_array(P)):
-        raise Refused(
-            f"The matrix of a quad_form is not proven {kind}, as the rules of DCP take it to be: "
-            "rounding may have made it indefinite. Write it as cp.sum_squares(F @ x), P = F'F."
-        )
+def _error_of_form(node: Any) -> float:
+    """How far CVXPY's factor of the matrix of a quad_form is off; the matrix is proven PSD."""
+    P = matrix_of_form(node) * (1.0 if node.is_atom_convex() else -1.0)
+    diagonal_shift(scipy.sparse.csc_array(P))
     try:
-        scale, positive, _ = decomp_quad(P)
+        unit, factor, _ = decomp_quad(P)
     except ValueError:
-        scale, positive = 0.0, np.zeros((P.shape[0], 0))
-    if not is_nearly_square(P, float(scale), positive, FACTORED):
-        raise Refused(
-            "CVXPY factors the matrix P of a quad_form that is no term of the objective, and "
-            "drops its small eigenvalues: write it as cp.sum_squares(F @ x), P = F'F."
-        )
+        raise Refused("CVXPY does not factor the matrix of a quad_form.") from None
+    return error_of_factor(P, float(unit), factor)
 
 
 def _has_interior(support: Any) -> bool:
@@ -427,6 +437,8 @@ def _certificate(
 ) -> ProblemCertificate:
     """The result; the values of the variables, where they are feasible, may prove more."""
     program = canonical.program
+    if evidence.convexified is not None and evidence.is_of_shifted:
+        program = replace(program, P=evidence.convexified.program.P)
     infeasible, unbounded = evidence.ray_dual is not None, evidence.ray_primal is not None
     lower, upper = evidence.ends(program)
     if lower > upper:
@@ -438,7 +450,7 @@ def _certificate(
         point = judge_point(canonical.problem, tolerance)
     by_point = False
     objective = point.objective if point is not None and point.is_feasible else ""
-    if evidence.bounds is None and not isinstance(objective, str):
+    if evidence.bounds is None and not evidence.is_of_shifted and not isinstance(objective, str):
         low, high = objective
         _refuse_contradiction(low, high, lower, upper, program.maximize)
         by_point = evidence.optimum is None and (low > lower if program.maximize else high < upper)
@@ -476,7 +488,12 @@ def _claim(
 ) -> str:
     """What is proven, in a sentence."""
     of = "of CVXPY's conic program of this problem, with its doubles taken as they are"
-    of += canonical.nearly
+    if canonical.error_of_forms:
+        share = 1.05 * canonical.error_of_forms
+        of += f", its quadratic forms x'Px to within {share:.1e} sum_i P_ii x_i^2"
+    if evidence.convexified is not None and evidence.is_of_shifted:
+        share = float(evidence.convexified.shift.max())
+        of += f", up to {1.05 * share:.1e} added to the diagonal of P to make it proven convex"
     if evidence.bounds is not None:
         of += ", the given bounds on variables added as constraints"
     if tolerance:
@@ -497,6 +514,17 @@ def _claim(
 
 def _hex(value: float) -> str | None:
     return float(value).hex() if math.isfinite(value) else None
+
+
+def _written_shift(convex: Convexified | None) -> dict[str, Any]:
+    """The shift of P in a certificate file, and the multipliers that bound columns, in order."""
+    if convex is None or convex.loss is None:
+        return {}
+    bounds = [
+        {"column": j, "rows": list(rows), "multipliers": [v.hex() for v in rows.values()]}
+        for j, rows in convex.implied
+    ]
+    return {"diagonal_shift": _written(convex.shift), "shift_bounds": bounds}
 
 
 def _written(values: Any) -> Any:

@@ -1,10 +1,11 @@
 """Checks a certificate on paper: reads a file of numbers, and proves its bounds from them anew.
 
-It imports nothing of the package, and of others python-flint alone. The program: minimize
-c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point is moved by a least correction onto
-A'y + Ph + c = 0; where y is then in K*, it proves -b'y - h'Ph/2. A primal point is moved onto its
-equality rows, and proves its value where b - Ax is in K. All this in rationals, or where there are
-many equations in balls, of which a comparison is true only if proved of all members.
+It imports nothing of the package but its own algebra (`checker_algebra.py`), and of others
+python-flint alone. The program: minimize c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point
+proves -b'y - h'Ph/2 where A'y + Ph + c = 0 and y is in K*; a primal point proves its value where
+b - Ax is in K. Points that solve their equations as they are stay so; others are moved by a least
+correction. All this in rationals, or where many equations are solved in balls, of which a
+comparison is true only if proved of all members.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ import math
 import os
 import threading
 from collections.abc import Container, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement
 from typing import Any
+
+from .checker_algebra import Row, dot, is_psd, products, solutions_near
 
 flint: Any = import_module("flint") if find_spec("flint") else None
 PRECISION, HALVINGS = 512, 110  # bits of a ball; a point of two doubles has no smaller distance
-FEW_EQUATIONS, LARGEST, LARGEST_FILE = 40, 10**7, 1 << 26  # solved exactly; n * rows; characters
+LARGEST_FILE = 1 << 29  # characters
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 ZERO = (0.0).hex()
 ONE_AT_A_TIME = threading.Lock()  # the precision of python-flint is one for all threads
 KINDS = ("zero", "nonnegative", "second_order", "psd", "exponential")
-Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
 
 
 class Malformed(ValueError):
@@ -176,15 +177,13 @@ class Program:
         sizes = [variables, n_rows, scale]
         if [type(v) for v in sizes] != 3 * [int] or sizes != [self.n, self.k, 1]:
             raise Malformed("there are not as many variables and rows as announced")
-        if self.n * self.k > LARGEST:
-            raise Malformed(f"{self.n} variables and {self.k} rows are too many to check")
         if type(maximize) is not bool:
             raise Malformed("maximize has to be true or false")
         self.A = _sparse(A, self.k, self.n)
         self.b, self.c = _numbers(b, self.k), _numbers(c, self.n)
         self.P = [] if P is None else _sparse(P, self.n, self.n)
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
-        if any(self.P[j].get(i) != value for i, j, value in entries) or not _is_psd(self.P):
+        if any(self.P[j].get(i) != value for i, j, value in entries) or not is_psd(self.P):
             raise Malformed("P is not proved symmetric and positive semidefinite")
         self.cones = list(_cones(cones, self.k))
         self.offset, self.sign = _number(offset), -1 if maximize else 1
@@ -229,12 +228,12 @@ class Program:
         weights = [radius for cone in self.cones for radius in cone.radii(y, fixed, size)]
         equations = [(columns[j], -c[j]) for j in range(self.n)]
         best = flint.arb("-inf")
-        for point in _moved(equations, y + h, weights + len(h) * [size]):
+        for point in solutions_near(equations, y + h, weights + len(h) * [size]):
             if not all(cone.contains(point, dual=True) for cone in self.cones):
                 continue
             h = point[self.k :]
-            value = -_dot(self.b, point) - _dot([_dot(row, h) for row in P], h) / 2
-            relaxed = sum(abs(_dot(cone.e, point)) for cone in self.cones)  # e is inside
+            value = -dot(self.b, point) - dot(products(P, h), h) / 2
+            relaxed = sum(abs(dot(cone.e, point)) for cone in self.cones)  # e is inside
             value -= relaxed * self.tolerance
             best = value if value > best else best
         return best
@@ -244,19 +243,19 @@ class Program:
         b, tolerance = (self.k * [0], 0) if is_ray else (self.b, self.tolerance)
         still = [(row, 0) for row in self.P] if is_ray else []
         x = _numbers(given["x"], self.n)
-        slack = [b[i] - _dot(row, x) for i, row in enumerate(self.A)]
+        slack = [right - value for right, value in zip(b, products(self.A, x), strict=True)]
         equalities = {i for cone in self.cones if cone.kind == "zero" for i in cone.rows}
         within = tolerance > 0 and all(abs(slack[i]) <= tolerance for i in equalities)
-        touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= _dot(a, a)}
+        touched = {i for i, a in enumerate(self.A) if (2**70 * slack[i]) ** 2 <= dot(a, a)}
         attempts = [set()] if within else [equalities | touched, equalities]
         for exact in attempts:
-            for near in _moved([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1]):
-                slack = [0 if i in exact else b[i] - _dot(row, near)
-                         for i, row in enumerate(self.A)]  # fmt: skip
+            for near in solutions_near([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1]):
+                values = enumerate(products(self.A, near))
+                slack = [0 if i in exact else b[i] - value for i, value in values]
                 for i, sign in (entry for cone in self.cones for entry in cone.e.items()):
                     slack[i] += sign * tolerance
                 if all(cone.contains(slack) for cone in self.cones):
-                    return _dot(self.c, near) + _dot([_dot(row, near) for row in self.P], near) / 2
+                    return dot(self.c, near) + dot(products(self.P, near), near) / 2
         return flint.arb("inf")
 
 
@@ -277,16 +276,18 @@ class Cone:
             return self.kind == "zero" or bool(inside)
         if self.kind == "psd":
             rows: list[Row] = [{} for _ in self.e]
-            for i, j in combinations_with_replacement(range(len(rows)), 2):  # column by column
-                rows[i][j] = rows[j][i] = z.pop(0) / flint.fmpq(2 if dual and i != j else 1)
-            return _is_psd(rows)
+            places = combinations_with_replacement(range(len(rows)), 2)  # column by column
+            for (i, j), value in zip(places, z, strict=True):
+                if not value == 0:  # noqa: SIM201
+                    rows[i][j] = rows[j][i] = value / flint.fmpq(2 if dual and i != j else 1)
+            return is_psd(rows)
         if self.kind == "exponential":
             u, v, w = z if not dual else (z[0] - z[1], -z[0], *z[2:])  # mapped to the cone
             if v == 0 or u == 0:
                 return bool(v >= 0 and u <= 0 and w >= v)
             return bool(v > 0 and flint.arb(v) * (flint.arb(u) / v).exp() <= w)
         w, scales = abs(z.pop()), self.exponents if dual else len(z) * [1]
-        powers = [(u / s, a) for u, s, a in zip(z, scales, self.exponents, strict=False)]
+        powers = [(u / s, a) for u, s, a in zip(z, scales, self.exponents, strict=True)]
         if w == 0 or not all(u > 0 for u, _ in powers):
             return bool(w == 0) and all(u >= 0 for u, _ in powers)
         return bool(w <= sum(flint.arb(u).log() * a for u, a in powers).exp())
@@ -294,53 +295,16 @@ class Cone:
     def radii(self, point: Sequence[Any], fixed: Container[int], size: Any) -> list[Any]:
         """How far each row may move, about, without leaving the dual cone; 0 where it is fixed."""
         radius = size if self.kind == "zero" else max(abs(point[i]) for i in self.rows)
-        for _ in range(HALVINGS):
-            radius /= flint.fmpq(2)
-            radii = [0 if i in fixed else radius for i in self.rows]
+        found, low, high = [0 for _ in self.rows], 1, HALVINGS
+        while low <= high:
+            halvings = (low + high) // 2
+            radii = [0 if i in fixed else radius / flint.fmpq(2**halvings) for i in self.rows]
             cube = {i: flint.arb(point[i], r) for i, r in zip(self.rows, radii, strict=True)}
             if self.contains(cube, dual=True):
-                return radii
-        return [0 for _ in self.rows]
-
-
-def _is_psd(rows: list[Row]) -> bool:
-    """Whether pivots are proved positive, or 0 with zeros in their rows; in balls, or exactly."""
-    for number in (flint.arb, lambda value: value):
-        left = {i: {j: number(value) for j, value in row.items()} for i, row in enumerate(rows)}
-        for i in sorted(left, key=lambda i: len(rows[i])):
-            row = left.pop(i)
-            pivot = row.pop(i, 0)
-            others = [(j, v) for j, v in row.items() if j in left and not v == 0]  # noqa: SIM201
-            if not (pivot > 0 or (pivot == 0 and not others)):
-                break
-            for (j, value), (k, other) in product(others, others):
-                left[j][k] = left[j].get(k, 0) - value * other / pivot
-        else:
-            return True
-    return False
-
-
-def _moved(
-    equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any]
-) -> Iterator[list[Any]]:
-    """The point if it solves the equations, else solutions near it, exact or in balls."""
-    if all(_dot(row, point) == value for row, value in equations):
-        yield point
-        return
-    few = len(equations) <= FEW_EQUATIONS
-    matrix = flint.fmpq_mat if few else flint.arb_mat
-    for bits in (54, 0) if few else (0,):  # at first, what is one double stays as it is
-        free = [t for t, v in enumerate(point) if weights[t] and int(v.p).bit_length() >= bits]
-        table = [[row.get(t, 0) for t in free] + [r - _dot(row, point)] for row, r in equations]
-        for _ in range(2 if free else 0):
-            E = matrix([[row[i] * weights[t] for i, t in enumerate(free)] for row in table])
-            with suppress(ZeroDivisionError):  # of equations that may be dependent
-                d = (E * E.transpose()).solve(matrix([row[-1:] for row in table]))
-                steps = dict(zip(free, (E.transpose() * d).entries(), strict=True))
-                yield [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
-                break
-            reduced, rank = flint.fmpq_mat(table).rref()  # if it says 0 = 1, E stays singular
-            table = reduced.table()[:rank]
+                found, high = radii, halvings - 1
+            else:
+                low = halvings + 1
+        return found
 
 
 def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
@@ -371,14 +335,18 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
 
 
 def _number(text: Any) -> Any:
-    """A finite double, written as `float.hex` writes it."""
-    if type(text) is not str or float.fromhex(text).hex() != text:
-        raise Malformed(f"{text!r} is no double in hexadecimal, such as those of float.hex")
-    return flint.fmpq(*float.fromhex(text).as_integer_ratio())
+    """A finite double as `float.hex` writes it, or a fraction of integers in hexadecimal."""
+    if type(text) is str and "/" in text:
+        p, q = (int(part, 16) for part in text.split("/"))
+        if q > 0 and text == f"{p:x}/{q:x}":
+            return flint.fmpq(p, q)
+    elif type(text) is str and float.fromhex(text).hex() == text:
+        return flint.fmpq(*float.fromhex(text).as_integer_ratio())
+    raise Malformed(f"{text!r:.50} is no double in hexadecimal, such as those of float.hex")
 
 
 def _numbers(content: Any, length: int) -> list[Any]:
-    """Doubles in hexadecimal, or sums of lists of them, as rationals."""
+    """Numbers, or sums of lists of them, as rationals."""
     if type(content) is not list or len(content) != length:
         raise Malformed("no list, or one whose length is not the announced one")
     return [sum(map(_number, v)) if type(v) is list else _number(v) for v in content]
@@ -395,11 +363,6 @@ def _sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
             raise Malformed("an entry outside of its matrix, or twice in one place")
         rows[i][j] = entry
     return rows
-
-
-def _dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
-    places = vector.items() if isinstance(vector, dict) else enumerate(vector)
-    return sum((value * x[j] for j, value in places), flint.fmpq(0))
 
 
 def _beyond(bound: Any, direction: int) -> float | None:

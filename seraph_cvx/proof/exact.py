@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from .arithmetic import AccurateMatrix, Array, Pair, two_product
+from .arithmetic import Array
 from .cones import Blocks, ConeProduct, Semidefinite
-from .rounding import UNIT, up
-from .verified_psd import is_proven_positive_definite
+from .rounding import up
 
 # Equations that are solved, columns among which dependences are looked for, and entries of a matrix
 # that is multiplied, at most, in fractions.
@@ -242,49 +241,3 @@ def is_psd(matrix: list[list[Fraction]]) -> bool:
             for row, factor in zip(rows, factors, strict=True)
         ]
     return True
-
-
-def is_nearly_square(P: Any, scale: float, F: Any, share: float) -> bool:
-    """Whether (1 - share) P <= scale FF' <= (1 + share) P is proven, in the order of PSD matrices.
-
-    Of small matrices, which may be singular, in fractions.
-    """
-    P, F = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (P, F))
-    F, E, error = F.reshape(len(P), -1), np.zeros(P.shape), np.zeros(P.shape)
-    products = AccurateMatrix(scipy.sparse.csc_array(F.T))
-    for j, row in enumerate(F):
-        found = products.transpose_times(Pair(*two_product(np.full(row.shape, scale), row)), -P[j])
-        E[j], error[j] = found.high, np.abs(found.low) + found.error
-    E, sizes = 0.5 * (E + E.T), share * np.abs(P) + np.abs(E)
-    errors = (np.maximum(error, error.T) + 8.0 * UNIT * sizes).sum(axis=1)
-    if all(is_proven_positive_definite(share * P + sign * E, errors) for sign in (1.0, -1.0)):
-        return True
-    if len(P) > MOST_EQUATIONS // 2:
-        return False
-    rows, base = ([[Fraction(v) for v in row] for row in M.tolist()] for M in (F, P))
-    unit, part = Fraction(scale), Fraction(share)
-    square = [[unit * inner_product(u, v) for v in rows] for u in rows]
-    return all(
-        is_psd(
-            [
-                [part * p + sign * (q - p) for p, q in zip(*lines, strict=True)]
-                for lines in zip(base, square, strict=True)
-            ]
-        )
-        for sign in (1, -1)
-    )
-
-
-def is_proven_psd(P: Any) -> bool:
-    """Whether a sparse symmetric matrix of doubles is proven PSD, component by component."""
-    label = scipy.sparse.csgraph.connected_components(P, directed=False)[1]
-    sizes, rows = np.bincount(label), P.tocsr()
-    for k in np.flatnonzero(sizes > 1):
-        members = np.flatnonzero(label == k)
-        block = rows[members][:, members].toarray()
-        if not is_proven_positive_definite(block, np.zeros(len(block))) and (
-            len(block) > MOST_EQUATIONS // 2
-            or not is_psd([[Fraction(v) for v in row] for row in block.tolist()])
-        ):
-            return False
-    return bool((P.diagonal() >= 0.0).all())

@@ -71,6 +71,27 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     return 0.0
 
 
+def shift_to_psd(M: Any, most: float) -> float | None:
+    """Some t with M + tI proven PSD, nearly as small as rounding allows; None beyond `most`.
+
+    M has a diagonal of at most about 1.
+    """
+    factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
+    found = factor(M, most)
+    if found is None and factor is _sparse_factor and M.shape[0] <= MOST_DENSE:
+        M, factor = M.toarray(), _dense_factor
+        found = factor(M, most)
+    if found is not None and found < most:
+        return 0.0
+    shift = gamma(M.shape[0] + FEW_ROUNDINGS)
+    while shift <= most:
+        found = factor(M, -shift)
+        if found is not None:
+            return (shift + found) * SECOND_ORDER
+        shift *= 16.0
+    return None
+
+
 def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     """The matrix N'N + Q, dense or sparse, and a bound on the norm of its error."""
     # Entries are off by gamma(k + 2) |N|'|N| and by u |Q|; |N|'|N| is PSD with the trace of N'N.
@@ -103,7 +124,7 @@ def _dense_factor(M: Array, shift: float) -> float | None:
     except (np.linalg.LinAlgError, ValueError):
         return None
     size = np.abs(F)
-    sizes = size @ size.sum(axis=0) + np.abs(M).sum(axis=1) + shift
+    sizes = size @ size.sum(axis=0) + np.abs(M).sum(axis=1) + abs(shift)
     shifted -= F @ F.T
     return _largest(np.abs(shifted).sum(axis=1), sizes, len(F))
 
@@ -123,8 +144,9 @@ def _sparse_factor(M: Any, shift: float) -> float | None:
     if float(counts @ counts) > MOST_PROOF:
         return None
     order, ones, size = np.argsort(factors.perm_c), np.ones(n), abs(F)
-    sizes = size @ (size.T @ ones) + (abs(M) @ ones)[order] + shift
-    return _largest(abs(shifted[order][:, order] - F @ F.T) @ ones, sizes, n)
+    sizes = size @ (size.T @ ones) + (abs(M) @ ones)[order] + abs(shift)
+    longest = int(np.diff(scipy.sparse.csr_array(F).indptr).max())
+    return _largest(abs(shifted[order][:, order] - F @ F.T) @ ones, sizes, longest)
 
 
 def _largest(residual: Array, sizes: Array, terms: int) -> float:

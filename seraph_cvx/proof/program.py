@@ -166,7 +166,7 @@ class CanonicalProblem:
     program: ConicProgram
     chain: Any
     columns: Any  # CVXPY's parametrized program: where each compiled variable begins
-    nearly: str = ""  # what the claim says of its rounding, besides that of the doubles
+    error_of_forms: float = 0.0  # |x'Px - x'Qx| <= this sum_i P_ii x_i^2, Q CVXPY's P
 
     def column_bounds(self, bounds: Mapping[cp.Variable, Any] | None) -> Array | None:
         """The bounds B_j of the columns, |x_j| <= B_j, infinite where none is given."""

