@@ -14,7 +14,7 @@ from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
-    from .estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy, pair_auc
+    from .estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy
     from .estimators.kernel_seraph import KernelSERAPH
     from .estimators.pair_seraph import PairSERAPH
     from .estimators.saving import load_model, save_model
@@ -50,7 +50,6 @@ __all__ = [
     "explain_convexity",
     "known_accuracy",
     "load_model",
-    "pair_auc",
     "save_model",
     "seraph_path",
     "solve_m_step",
@@ -65,7 +64,6 @@ _LAZY_MODULES = {
     "LabeledOnly": "estimators.half_labeled",
     "known_accuracy": "estimators.half_labeled",
     "load_model": "estimators.saving",
-    "pair_auc": "estimators.half_labeled",
     "save_model": "estimators.saving",
     "seraph_path": "fit.path",
     "KernelSERAPH": "estimators.kernel_seraph",
@@ -85,3 +83,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LAZY_MODULES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not imported yet."""
+    return sorted(__all__)

@@ -51,7 +51,9 @@ OPTIONAL = {
 
 def reason_to_skip(error: BaseException | None) -> str | None:
     """Why a test cannot run here, if an optional package that is not installed made it fail."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # a chain of contexts may be a circle
+        seen.add(id(error))
         package = str(getattr(error, "name", None)).partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and package in OPTIONAL:
             return f"{package} is not installed: the extra `{OPTIONAL[package]}` brings it"

@@ -114,18 +114,15 @@ def _status(status: Any) -> tuple[str, Tone]:
 def path_card(path: Any) -> str:
     """Show the points of a regularization path in a table."""
     n_certified = sum(point.status.value == "certified" for point in path.points)
-    critical, is_em = path.critical_trace_weight, path.algorithm == "em"
-    sentence = (
-        f"From the critical trace weight, {critical:.6g}, of the first M-step on, the metric is "
-        "zero."
-    )
+    critical = path.critical_trace_weight
+    sentence = f"From the critical trace weight, {critical:.6g}, on, the metric is zero."
     return card(
         "SeraphPath",
         f"{n_certified} of {len(path)} points certified",
         Tone.GOOD if n_certified == len(path) else Tone.CAUTION,
-        sentence if np.isfinite(critical) else f"From the largest {path.axis} down.",
-        [DESCENT if is_em else M_STEP_ONE_TERM, CRITICAL_TRACE_WEIGHT],
-        [SIGN_OF_J if is_em else SIGN],
+        sentence if np.isfinite(critical) else "From the largest trace weight down.",
+        [M_STEP_ONE_TERM, CRITICAL_TRACE_WEIGHT],
+        [SIGN],
         table=path.to_table(),
     )
 

@@ -35,6 +35,14 @@ class ResultTable:
         """The keys of the rows, in order of first appearance."""
         return list(dict.fromkeys(key for row in self.rows for key in row))
 
+    def __str__(self) -> str:
+        """The table in columns, as `print` shows it; those without entries are left out."""
+        cells = {key: [show(row.get(key, "")) for row in self.rows] for key in self.columns}
+        columns = [[key, *column] for key, column in cells.items() if any(column)]
+        padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+        lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+        return "\n".join([self.title, "", *lines, *(f"\n{note}" for note in self.notes)])
+
     def to_markdown(self) -> str:
         """Write the table as Markdown, with its title above and its notes below."""
         lines = [f"**{self.title}**", "", _line(self.columns), _line(["---"] * len(self.columns))]

@@ -7,7 +7,6 @@ metric.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -45,14 +44,8 @@ class GpuPairs:
     unlabeled_weight: float
     threshold: float
     counts: Array | None = None  # how many points each stands for
-    share: tuple[int, int] = (0, 1)  # which share of all pairs is summed over, and of how many
 
     most_columns: ClassVar[int] = 64 - 3  # of a factor: the kernels append three
-
-    def shared(self) -> SharedGpuPairs:
-        """The same pairs on every GPU that this process sees, if there are many points."""
-        many = len(self.X) >= 50_000  # then copies of the points pay
-        return SharedGpuPairs.split(self, self.kernels.all_devices(self.X) if many else [None])
 
     def pass_at(self, L: FloatArray) -> GpuPass:
         """Pass over all pairs at the points Y = XL."""
@@ -67,8 +60,8 @@ class GpuPairs:
     def parts(self) -> list[Any]:
         """What the kernels sum over: the unlabeled pairs, then the labeled ones, if any."""
         n, known, mu = len(self.X), self.n_labeled, self.unlabeled_weight
-        unlabeled = PairRange(n, known, *self.loss.kernel, share=self.share, weight=mu)
-        labeled = PairRange(known, 0, *self.labeled_loss.kernel, share=self.share)
+        unlabeled = PairRange(n, known, *self.loss.kernel, weight=mu)
+        labeled = PairRange(known, 0, *self.labeled_loss.kernel)
         parts = [unlabeled, labeled] if known > 1 else [unlabeled]
         return [self.kernels.loaded(pairs, self.X) for pairs in parts]
 
@@ -80,7 +73,7 @@ class GpuPairs:
     @cached_property
     def few(self) -> GpuPairs:
         """All points where they are not many; else some of them, each standing for several."""
-        n, known = len(self.X), self.n_labeled
+        n, known = self.X.shape[0], self.n_labeled
         if n <= 1.5 * FEW_POINTS:
             return self
         counts = sample_counts(known, n, FEW_POINTS)
@@ -98,8 +91,7 @@ class GpuPairs:
 class GpuPass:
     """Losses summed over the pairs of a `GpuPairs` at the points Y, and their derivatives.
 
-    Derivatives are with respect to the factor or the metric. What is on the device is returned at
-    once, while the device still works on it.
+    Derivatives are with respect to the factor or the metric.
     """
 
     pairs: GpuPairs
@@ -113,20 +105,30 @@ class GpuPass:
         return totals, summed[:n, : rho + 1]
 
     @cached_property
-    def totals(self) -> tuple[float, float]:
-        """The sum of the weighted losses, and that of H(p) - loss over the unlabeled pairs."""
+    def _totals(self) -> tuple[float, float]:
         total, excess = self.pairs.kernels.totals(self.pairs.parts, to_host(self.sums[0]))
         return total, excess
 
     @property
-    def half_gradient(self) -> Array:
-        """On the device: half the gradient with respect to the factor, X'(Deg(W) - W) Y."""
-        summed = self.sums[1]
-        return self.pairs.X.T @ (summed[:, -1:] * self.Y - summed[:, :-1])
+    def total(self) -> float:
+        """The sum of the weighted losses."""
+        return self._totals[0]
 
     @property
-    def gradient(self) -> Array:
-        """On the device: the gradient with respect to the metric, X'(Deg(W) - W) X.
+    def excess(self) -> float:
+        """The sum of H(p) - loss over the unlabeled pairs; NaN where it is not known."""
+        return self._totals[1]
+
+    @property
+    def half_gradient(self) -> FloatArray:
+        """Half the gradient with respect to the factor, X'(Deg(W) - W) Y."""
+        summed = self.sums[1]
+        of_pairs = summed[:, -1:] * self.Y - summed[:, :-1]
+        return np.asarray(to_host(self.pairs.X.T @ of_pairs))
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric, X'(Deg(W) - W) X.
 
         With U the strict upper triangle of W, X'WX is X'UX plus its transpose.
         """
@@ -138,7 +140,7 @@ class GpuPass:
             Z = pairs.kernels.padded([some])
             product = pairs.kernels.upper_product(self._sides, Z, pairs.parts)
             half[:, features] -= X.T @ product[: len(X), : some.shape[1]]
-        return half + half.T
+        return np.asarray(to_host(half + half.T))
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative of `half_gradient` along D, in single precision."""
@@ -153,13 +155,6 @@ class GpuPass:
             + T_summed[:n, rho : rho + 1] * self.Y - T_summed[:n, :rho]
         )  # fmt: skip
         return np.asarray(to_host(pairs.X.T @ product))
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the sum along SS', in single precision."""
-        pairs, kernels = self.pairs, self.pairs.kernels
-        sides, counts = self._single_sides, pairs.padded_counts
-        e_sides = kernels.single(kernels.sides(pairs.X @ to_device_of(pairs.X, S), 0.0))
-        return float(kernels.curvature(sides, e_sides, counts, pairs.parts))
 
     @cached_property
     def _direction(self) -> Array:
@@ -181,73 +176,3 @@ class GpuPass:
     def _single_sides(self) -> tuple[Array, Array]:
         left, right = self.pairs.kernels.single(self._sides)
         return left, right
-
-
-@dataclass(frozen=True, eq=False)
-class SharedGpuPairs:
-    """The same sums by several GPUs, each of which has the points and a share of the pairs."""
-
-    by_device: Sequence[GpuPairs]
-
-    most_columns: ClassVar[int] = GpuPairs.most_columns
-
-    @classmethod
-    def split(cls, pairs: GpuPairs, devices: Sequence[Any]) -> SharedGpuPairs:
-        """Split the pairs over these devices; None is the one that has its points."""
-        return cls([
-            replace(pairs, X=pairs.X if d is None else pairs.X.to(d), share=(k, len(devices)))
-            for k, d in enumerate(devices)
-        ])  # fmt: skip
-
-    @cached_property
-    def few(self) -> GpuPairs:
-        """What second derivatives are estimated from, on the first device."""
-        first = self.by_device[0]
-        return (first if len(self.by_device) == 1 else replace(first, share=(0, 1))).few
-
-    def pass_at(self, L: FloatArray) -> SharedGpuPass:
-        """Pass over all pairs at the points XL; every device starts before any is waited for."""
-        passes = [pairs.pass_at(L) for pairs in self.by_device]
-        for each in passes:
-            _ = each.sums
-        return SharedGpuPass(self, L, passes)
-
-
-@dataclass(frozen=True, eq=False)
-class SharedGpuPass:
-    """The passes of several devices, added on the host."""
-
-    whole: SharedGpuPairs
-    L: FloatArray
-    passes: Sequence[GpuPass]
-
-    @cached_property
-    def second_order_pass(self) -> GpuPass:
-        """The pass that has second derivatives: this one, or one over fewer points."""
-        few = self.whole.few
-        return self.passes[0] if few is self.passes[0].pairs else few.pass_at(self.L)
-
-    @property
-    def total(self) -> float:
-        """The sum of the weighted losses."""
-        return sum(each.totals[0] for each in self.passes)
-
-    @property
-    def excess(self) -> float:
-        """The sum of H(p) - loss over the unlabeled pairs; NaN where it is not known."""
-        return sum(each.totals[1] for each in self.passes)
-
-    @property
-    def half_gradient(self) -> FloatArray:
-        """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
-        return _added([each.half_gradient for each in self.passes])
-
-    @property
-    def gradient(self) -> FloatArray:
-        """The gradient with respect to the metric: X'(Deg(W) - W) X."""
-        return _added([each.gradient for each in self.passes])
-
-
-def _added(parts: Sequence[Array]) -> FloatArray:
-    """The sum of matrices on several devices, on the host."""
-    return np.asarray(sum(np.asarray(to_host(part)) for part in parts))

@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
@@ -22,10 +21,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from ..numerics.checks import FloatArray, IntArray, encode_labels, is_known, refuse_masked
-
-PAIRS_AT_ONCE = 1 << 16
-"""The number of pairs that `pair_auc` passes to `pair_score` at once."""
+from ..numerics.checks import IntArray, encode_labels, is_known, refuse_masked
 
 
 def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
@@ -115,79 +111,10 @@ def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
     if not hasattr(estimator, "predict"):
         raise TypeError(
             f"known_accuracy needs an estimator that predicts classes, and "
-            f"{type(estimator).__name__} does not: end a pipeline with LabeledOnly(...), or use "
-            "pair_auc, which judges the metric itself."
+            f"{type(estimator).__name__} does not: end a pipeline with LabeledOnly(...)."
         )
     points, labels, _ = known_rows(X, y, "known_accuracy")
     return float(accuracy_score(labels, estimator.predict(points)))
-
-
-def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Score a metric by the area under the ROC curve of the pairs of known class.
-
-    The area under the ROC curve of `pair_score`: it needs no threshold, and no classifier.
-
-    Parameters
-    ----------
-    estimator : fitted metric learner of this package
-        Anything with `pair_score`, or a pipeline of transformers that ends in one.
-    X : (n, m) array_like, or (k, 2, m) array_like of pairs
-        Points, of which all pairs of known class are taken, or the pairs themselves.
-    y : (n,) or (k,) array_like
-        Class labels, -1 (None among strings) where unknown; or +1 (similar) and -1 (dissimilar).
-
-    Raises
-    ------
-    ValueError
-        When all the pairs are similar, or all are dissimilar.
-
-    Examples
-    --------
-    >>> from seraph_cvx import SERAPH
-    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
-    >>> model = SERAPH().fit(X, [0, 0, 1, 1, -1, -1])
-    >>> pair_auc(model, X, [0, 0, 1, 1, -1, -1])
-    1.0
-    >>> pair_auc(model, [[X[0], X[1]], [X[0], X[2]]], [1, -1])
-    1.0
-    """
-    learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if not hasattr(learner, "pair_score"):
-        raise TypeError(
-            f"pair_auc needs a metric learner with `pair_score`, and {type(learner).__name__} has "
-            "none: score the metric learner itself, or use known_accuracy for a classifier."
-        )
-    if np.ndim(X) == 3:
-        P, labels = np.asarray(X), column_or_1d(y)
-        if P.shape[1] != 2 or labels.shape != (len(P),) or set(labels) - {-1, 1}:
-            raise ValueError(
-                f"For pairs, X must have shape (k, 2, m), not {P.shape}, and y must hold +1 "
-                "(similar) or -1 (dissimilar) for each of them."
-            )
-        points, similar = P.reshape(-1, P.shape[2]), labels == 1
-        rows = np.arange(2 * len(P)).reshape(-1, 2)
-    else:
-        points, labels, known = known_rows(X, y, "pair_auc")
-        _, codes = encode_labels(labels, len(known))
-        rows = np.column_stack(np.triu_indices(len(known), 1))
-        similar = codes[rows[:, 0]] == codes[rows[:, 1]]
-    if learner is not estimator and len(estimator) > 1:
-        points = estimator[:-1].transform(points)
-    return area_over_pairs(learner, np.asarray(points), rows, similar)
-
-
-def area_over_pairs(learner: Any, points: FloatArray, rows: IntArray, similar: Any) -> float:
-    """The ROC area of `pair_score` over the rows (i, j) of pairs; see `pair_auc`."""
-    n_similar = int(np.sum(similar))
-    if n_similar in (0, len(rows)):
-        raise ValueError(
-            f"pair_auc compares similar with dissimilar pairs, but of the {len(rows)} known pairs "
-            f"{n_similar} are similar and {len(rows) - n_similar} dissimilar: give points of two "
-            "classes, two of one class among them (by fewer folds, or more labels)."
-        )
-    blocks = np.array_split(rows, -(-len(rows) // PAIRS_AT_ONCE))
-    scores = np.concatenate([learner.pair_score(points[block]) for block in blocks])
-    return float(roc_auc_score(similar, scores))
 
 
 def _if_inner_has(method: str) -> Any:

@@ -25,7 +25,7 @@ from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
 from .base import FitParameters, similar_probability
-from .half_labeled import LabeledKFold, area_over_pairs, known_accuracy, pair_auc
+from .half_labeled import LabeledKFold, known_accuracy
 from .mahalanobis import MahalanobisTransformer, all_or_nothing
 from .seraph import SERAPH
 from .settings import NEGLIGIBLE, RECOMMENDED, auto_trace_share, critical_weight, trace_shape
@@ -103,12 +103,11 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         An int is the number of folds of :class:`~seraph_cvx.LabeledKFold`. None: five, or as many
         as the smallest class of two or more known points has. Of other splitters' test parts only
         the known points are judged, and labels outside their training part are unknown.
-    scoring : "soft_accuracy", "known_accuracy", "pair_auc" or callable, optional
+    scoring : "soft_accuracy", "known_accuracy" or callable, optional
         None and "soft_accuracy": the share of each held-out point's neighborhood that is of its
         class, weights exp(-d/d_min) by the squared distances to the labeled points. Which of two
         metrics is better it tells with fewer labels than "known_accuracy", the accuracy on the
         held-out points of 1-NN to the labeled ones.
-        "pair_auc": the ROC area of the distances over the pairs with a held-out point in them.
         A callable: ``scoring(fitted SERAPH, X_held_out, y_held_out)``, larger is better.
     n_jobs : int, optional
         Fits (of a candidate in a fold) at a time, through joblib; the result is the same.
@@ -429,13 +428,14 @@ def best_candidate(
 
 def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
     """Turn the `scoring` of SERAPHCV into a function of the fitted SERAPH and the fold."""
-    for names, scorer in SCORERS:
-        if scoring in names:
-            return scorer
+    if scoring in (None, "soft_accuracy"):
+        return partial(neighbor_score, weigh_by_distance)
+    if scoring in ("known_accuracy", known_accuracy):
+        return partial(neighbor_score, weigh_nearest)
     if not callable(scoring):
         raise ValueError(
-            f'scoring={scoring!r} is not known: use "soft_accuracy", "known_accuracy", "pair_auc", '
-            "or a function (fitted SERAPH, X, y) -> float."
+            f'scoring={scoring!r} is not known: use "soft_accuracy", "known_accuracy", or a '
+            "function (fitted SERAPH, X, y) -> float."
         )
     return lambda model, fold: scoring(model, fold.pairs.points[fold.test], fold.labels[fold.test])
 
@@ -475,20 +475,3 @@ def neighbor_score(weigh: Callable[[FloatArray], Any], model: SERAPH, fold: Fold
         test - center, kept - center, reduce_func=shares, metric="euclidean", squared=True
     )
     return float(np.mean(np.concatenate(list(chunks))))
-
-
-def held_out_pair_auc(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the ROC area over the known pairs with a point held out."""
-    known = np.concatenate([fold.test, fold.kept])
-    first, second = np.triu_indices(len(known), 1)
-    rows = known[np.column_stack([first, second])[first < len(fold.test)]]
-    similar = fold.codes[rows[:, 0]] == fold.codes[rows[:, 1]]
-    return area_over_pairs(model, fold.pairs.points, rows, similar)
-
-
-SCORERS: tuple[tuple[tuple[Any, Any], Callable[[SERAPH, Fold], float]], ...] = (
-    ((None, "soft_accuracy"), partial(neighbor_score, weigh_by_distance)),
-    (("known_accuracy", known_accuracy), partial(neighbor_score, weigh_nearest)),
-    (("pair_auc", pair_auc), held_out_pair_auc),
-)
-"""The scorers of SERAPHCV, each with what `scoring` calls it."""

@@ -94,6 +94,7 @@ class PairProgram:
             2.0 * (whole.half_gradient + linear),
             lambda: symmetrize(whole.gradient + self.recession),
             cache(partial(self._hessian, L, whole)),
+            partial(self._curvature, L, whole),
             whole.excess,
         )
 
@@ -139,8 +140,8 @@ class PairProgram:
     def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
         if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
-            some: Any = self._gpu.few.pass_at(L) if self.gpu_pairs is None else whole
-            on_gpu: FactorHessian = getattr(some, "second_order_pass", some)
+            some: Any = self._gpu.few  # all points, where they are not many
+            on_gpu: FactorHessian = some.pass_at(L)
             return on_gpu
         n, m = self.sums.points.shape
         if rough and self._n_rough_points < n:
@@ -151,6 +152,13 @@ class PairProgram:
             return self._all_pairs.at(L)
         n_pairs = max(250 * max(m, L.size), n * n // 1000)  # so many for each number in L
         return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
+
+    def _curvature(self, L: FloatArray, whole: WholePass, S: FloatArray) -> float:
+        """About the second derivative of Phi(LL' + t SS') in t at t = 0: of all pairs if few."""
+        is_small = self._n_rough_points == self.sums.n_points
+        if isinstance(whole, BlocksPass | ListPass) and is_small:
+            return whole.curvature(S)
+        return sum(some.curvature(S) for some in self._drawn_passes(L, LEAST_DRAWN))
 
     def preconditioner(self, point: FactorPoint) -> FloatArray | None:
         """About the Hessian with respect to L, as a matrix; None where it is not worth its cost.
@@ -221,10 +229,8 @@ class PairProgram:
 
     @cached_property
     def gpu_pairs(self) -> Any:
-        """All pairs on GPUs that have kernels for them; None where there are none."""
-        if self.sums.is_sampled or self._gpu is None:
-            return None
-        return self._gpu.shared()
+        """All pairs on the GPU that sums over them; None where there is none."""
+        return None if self.sums.is_sampled else self._gpu
 
     @cached_property
     def _gpu(self) -> Any:
@@ -334,9 +340,6 @@ class FactorHessian(Protocol):
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative along D of half the gradient with respect to the factor."""
 
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the sum along SS'."""
-
 
 @dataclass(frozen=True, eq=False)
 class FactorPoint:
@@ -351,6 +354,7 @@ class FactorPoint:
     factor_gradient: FloatArray
     make_gradient: Callable[[], FloatArray]
     make_hessian: Callable[[bool], FactorHessian]  # kept; True: rough ones, at less cost
+    curvature: Callable[[FloatArray], float]  # about the second derivative along SS'
     excess: float = np.nan
 
     @property
@@ -370,10 +374,6 @@ class FactorPoint:
         """The derivative of `factor_gradient` along D; an estimate where there are many points."""
         product = self.make_hessian(rough).hessian_product(D)
         return np.asarray(2.0 * (product + self.program.recession @ D))
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of Phi(LL' + t SS') in t at t = 0; a rough estimate."""
-        return self.make_hessian(True).curvature(S)
 
     def is_estimate(self, rough: bool) -> bool:
         """Whether second derivatives are estimated by some of the pairs."""
@@ -408,10 +408,6 @@ class _SampledHessian(NamedTuple):
         """The derivative along D of half the gradient with respect to the factor."""
         parts = [some.hessian_product(D) for some in self.passes]
         return np.asarray(np.sum([*parts, self.missing @ D], axis=0))
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the sum along SS'."""
-        return sum(some.curvature(S) for some in self.passes)
 
 
 def _symmetric_solution(L: FloatArray, R: FloatArray) -> FloatArray:
@@ -470,7 +466,14 @@ class PenalizedProgram:
                     point.make_hessian(rough), T, mapped, gradient, terms
                 )
             ),
+            curvature=lambda S: point.curvature(S) + _bend_along(terms, T @ S),
         )
+
+
+def _bend_along(terms: Sequence[TermPoint], S: FloatArray) -> float:
+    """The second derivative of penalties as the metric grows along SS'."""
+    grown = S @ S.T
+    return sum(float(np.vdot(term.bend(grown), grown)) for term in terms)
 
 
 class _PenalizedHessian(NamedTuple):
@@ -488,10 +491,3 @@ class _PenalizedHessian(NamedTuple):
         bend = np.sum([term.bend(moved + moved.T) for term in self.terms], axis=0)
         more = self.gradient @ D + self.basis.T @ (bend @ self.mapped)
         return np.asarray(self.pairs.hessian_product(D) + more)
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the function as the metric grows along SS'."""
-        transformed = self.basis @ S
-        grown = transformed @ transformed.T
-        more = sum(float(np.vdot(term.bend(grown), grown)) for term in self.terms)
-        return self.pairs.curvature(S) + more

@@ -144,15 +144,13 @@ class PathDisplay(Display):
     Parameters
     ----------
     trace_weights : (k,) array
-        lambda, or the weight that is varied instead of it, largest first.
+        lambda, largest first.
     eigenvalues : (k, m) array
         Largest first.
     ranks : list of int
     relative_gaps : (k,) array
     critical_trace_weight : float
         From this trace weight on up the metric is zero; drawn where it is finite.
-    axis : str
-        The name of the weight.
 
     Examples
     --------
@@ -169,7 +167,6 @@ class PathDisplay(Display):
     ranks: list[int]
     relative_gaps: FloatArray
     critical_trace_weight: float
-    axis: str = "trace weight"
 
     @classmethod
     def from_result(cls, path: SeraphPath) -> Self:
@@ -181,12 +178,11 @@ class PathDisplay(Display):
             Of :func:`seraph_cvx.seraph_path`.
         """
         return cls(
-            path.weights,
+            path.trace_weights,
             np.array([np.linalg.eigvalsh(metric)[::-1] for metric in path.metrics]),
             path.ranks,
             np.array([point.certificate.relative_gap for point in path]),
             path.critical_trace_weight,
-            path.axis,
         )
 
     def _draw(self, *axes: Axes) -> None:
@@ -203,10 +199,10 @@ class PathDisplay(Display):
         gap.set(title="Certified gap", ylabel="relative duality gap")
         use_decades(gap, gaps)
         for ax in (rank, spectrum, gap):
-            ax.set(xscale="log" if is_log else "linear", xlabel=self.axis)
+            ax.set(xscale="log" if is_log else "linear", xlabel="trace weight")
             if np.isfinite(critical):
                 ax.axvline(critical, color=GRAY, linestyle=":", linewidth=1.5)
-                ax.set_xlabel(f"{self.axis} (dotted: critical)")
+                ax.set_xlabel("trace weight (dotted: critical)")
             ax.grid(alpha=0.3)
         low, high = rank.get_xlim()
         for ax in axes:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector
 from .lower_bound import DualProof, lower_bound
-from .point import PointReport, judge_point
+from .point import PointReport, Unjudged, judge_point
 from .program import (
     COMPILING,
     CanonicalProblem,
@@ -449,8 +449,9 @@ def _certificate(
     with COMPILING:
         point = judge_point(canonical.problem, tolerance)
     by_point = False
-    objective = point.objective if point is not None and point.is_feasible else ""
-    if evidence.bounds is None and not evidence.is_of_shifted and not isinstance(objective, str):
+    objective = point.objective if point is not None and point.is_feasible else None
+    is_program = evidence.bounds is None and not evidence.is_of_shifted
+    if is_program and not isinstance(objective, Unjudged | None):
         low, high = objective
         _refuse_contradiction(low, high, lower, upper, program.maximize)
         by_point = evidence.optimum is None and (low > lower if program.maximize else high < upper)

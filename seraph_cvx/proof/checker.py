@@ -1,6 +1,6 @@
 """Checks a certificate on paper: reads a file of numbers, and proves its bounds from them anew.
 
-It imports nothing of the package but its own algebra (`checker_algebra.py`), and of others
+It imports nothing of the package but its own algebra (`checker_arithmetic.py`), and of others
 python-flint alone. The program: minimize c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point
 proves -b'y - h'Ph/2 where A'y + Ph + c = 0 and y is in K*; a primal point proves its value where
 b - Ax is in K. Points that solve their equations as they are stay so; others are moved by a least
@@ -14,26 +14,31 @@ import json
 import math
 import os
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import combinations_with_replacement
 from typing import Any
 
-from .checker_algebra import Row, dot, is_psd, products, solutions_near
+from .checker_arithmetic import (
+    Malformed,
+    Row,
+    dot,
+    fields,
+    flint,
+    is_psd,
+    number,
+    numbers,
+    products,
+    solutions_near,
+)
+from .m_step_checker import check_m_step
 
-flint: Any = import_module("flint") if find_spec("flint") else None
 PRECISION, HALVINGS = 512, 110  # bits of a ball; a point of two doubles has no smaller distance
 LARGEST_FILE = 1 << 29  # characters
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 ZERO = (0.0).hex()
 ONE_AT_A_TIME = threading.Lock()  # the precision of python-flint is one for all threads
 KINDS = ("zero", "nonnegative", "second_order", "psd", "exponential")
-
-
-class Malformed(ValueError):
-    """A file that is no certificate, in words."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,17 @@ class CheckedCertificate:
         return "\n".join([*lines, *(f"  assuming that {text}" for text in self.assumptions)])
 
 
-def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
+def check_certificate(
+    path: str | os.PathLike[str], progress: Callable[[str], object] | None = None
+) -> CheckedCertificate:
     """Verify the claims of a certificate file in rational and ball arithmetic.
 
     Parameters
     ----------
     path : path
-        A file written by ``to_json`` of a certificate.
+        A file written by ``to_json`` of a certificate: of any convex problem, or of an M-step.
+    progress : callable, optional
+        Called with a line of text now and then while the pairs of many points are checked.
 
     Returns
     -------
@@ -85,7 +94,7 @@ def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read(LARGEST_FILE)  # cut, it would be no JSON
-            return _check(_read(text))
+            return _check(_read(text), progress or str)
         except (*FAULTS, OSError, MemoryError) as error:
             kind = "" if isinstance(error, Malformed) else f"{type(error).__name__}: "
             return CheckedCertificate(False, (f"{kind}{error}",))
@@ -93,39 +102,55 @@ def check_certificate(path: str | os.PathLike[str]) -> CheckedCertificate:
             flint.ctx.prec = before
 
 
-def _check(content: Any) -> CheckedCertificate:
+def _check(content: Any, progress: Callable[[str], object]) -> CheckedCertificate:
     """Check the claims of a file one by one."""
+    if type(content) is not dict or [type(content.get("version")), content["version"]] != [int, 1]:
+        raise Malformed("this is no certificate of version 1")
+    if content.get("format") == "seraph_cvx m-step certificate":
+        claim, lower, upper = check_m_step(content, progress)
+        return _judged(claim, lower, upper, {}, ())
     program, claim, dual, primal, ray, fall = _program(content)
     infinity = flint.arb("inf")
-    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.P)
+    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.convex)
+    below -= program.loss
     above = infinity if primal is None else program.upper_bound(primal)
     lower, upper = (program.offset + program.sign * v for v in (below, above)[:: program.sign])
     gap = -infinity if ray is None else program.lower_bound(ray | {"h": None}, program.n * [0], [])
     slope = infinity if fall is None else program.upper_bound(fall, is_ray=True)
-    claims = {
-        "the lower bound": claim["lower"] is None or lower >= _number(claim["lower"]),
-        "the upper bound": claim["upper"] is None or upper <= _number(claim["upper"]),
+    others = {
         "that it is infeasible": not claim["infeasible"] or gap > 0,
         "that it is unbounded": not claim["unbounded"] or (slope < 0 and above < infinity),
+    }
+    return _judged(claim, lower, upper, others, program.assumptions)
+
+
+def _judged(
+    claim: dict[str, Any], lower: Any, upper: Any, others: dict[str, bool], assumptions: Any
+) -> CheckedCertificate:
+    """Compare what is claimed with the bounds that were proved."""
+    claims = {
+        "the lower bound": claim["lower"] is None or lower >= number(claim["lower"]),
+        "the upper bound": claim["upper"] is None or upper <= number(claim["upper"]),
+        **others,
         "that the bounds do not cross": not lower > upper,
         "that nothing is claimed": any(value not in (None, False) for value in claim.values()),
     }
     reasons = [f"{name} does not follow from the points" for name in claims if not claims[name]]
     ends = _beyond(lower, -1), _beyond(upper, 1)
-    return CheckedCertificate(not reasons, tuple(reasons), *ends, program.assumptions)
+    return CheckedCertificate(not reasons, tuple(reasons), *ends, assumptions)
 
 
 def _program(content: Any) -> tuple[Any, ...]:
     """The program of a file, its claim, and its four points."""
-    kind, version, data, tolerance, claim, *points, bounds = _fields(
-        content,
-        "format version program tolerance claim dual primal ray_dual ray_primal variable_bounds",
+    kind, data, tolerance, claim, *points, bounds, shift, implied = fields(
+        {"diagonal_shift": None, "shift_bounds": None} | content,
+        "format program tolerance claim dual primal ray_dual ray_primal variable_bounds "
+        "diagonal_shift shift_bounds",
+        "version",
     )
-    if kind != "seraph_cvx conic certificate" or type(version) is not int or version != 1:
-        raise Malformed("this is not a conic certificate of version 1")
-    *ends, infeasible, unbounded = _fields(claim, "lower upper infeasible unbounded")
-    if not all(type(end) in (str, type(None)) for end in ends):
-        raise Malformed("lower and upper of the claim have to be numbers, or null")
+    if kind != "seraph_cvx conic certificate":
+        raise Malformed("this is neither a conic nor an M-step certificate")
+    *_, infeasible, unbounded = fields(claim, "lower upper infeasible unbounded")
     if type(infeasible) is not bool or type(unbounded) is not bool:
         raise Malformed("infeasible and unbounded of the claim have to be true or false")
     if bounds is not None and (infeasible or unbounded):
@@ -133,8 +158,10 @@ def _program(content: Any) -> tuple[Any, ...]:
     letters = {"dual": "y h zero_rows", "primal": "x", "ray_dual": "y", "ray_primal": "x"}
     for name, point in zip(letters, points, strict=True):
         if point is not None:
-            _fields(point, letters[name], f"{name} has to have")
-    return Program(data, tolerance, bounds), claim, *points
+            fields(point, letters[name], words=f"{name} has to have")
+    program = Program(data, tolerance, bounds)
+    program.shift(shift, implied or [])
+    return program, claim, *points
 
 
 def _read(text: str) -> Any:
@@ -156,13 +183,6 @@ def _read(text: str) -> Any:
         raise Malformed(f"this is no JSON: {error}") from None
 
 
-def _fields(content: Any, names: str, words: str = "the file has to have") -> list[Any]:
-    """The values of an object that has just these names."""
-    if type(content) is not dict or sorted(content) != sorted(names.split()):
-        raise Malformed(f"{words} just the fields {', '.join(names.split())}")
-    return [content[name] for name in names.split()]
-
-
 class Program:
     """The conic program of a file, with its numbers as rationals.
 
@@ -170,8 +190,10 @@ class Program:
     """
 
     def __init__(self, data: Any, tolerance: Any = None, bounds: Any = None) -> None:
-        variables, n_rows, A, b, c, P, cones, offset, maximize, scale = _fields(
-            data, "variables rows A b c P cones offset maximize scale", "the program has to have"
+        variables, n_rows, A, b, c, P, cones, offset, maximize, scale = fields(
+            data,
+            "variables rows A b c P cones offset maximize scale",
+            words="the program has to have",
         )
         self.n, self.k = len(c), len(b)
         sizes = [variables, n_rows, scale]
@@ -180,14 +202,15 @@ class Program:
         if type(maximize) is not bool:
             raise Malformed("maximize has to be true or false")
         self.A = _sparse(A, self.k, self.n)
-        self.b, self.c = _numbers(b, self.k), _numbers(c, self.n)
+        self.b, self.c = numbers(b, self.k), numbers(c, self.n)
         self.P = [] if P is None else _sparse(P, self.n, self.n)
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
-        if any(self.P[j].get(i) != value for i, j, value in entries) or not is_psd(self.P):
-            raise Malformed("P is not proved symmetric and positive semidefinite")
+        if any(self.P[j].get(i) != value for i, j, value in entries):
+            raise Malformed("P is not symmetric")
         self.cones = list(_cones(cones, self.k))
-        self.offset, self.sign = _number(offset), -1 if maximize else 1
-        self.tolerance = 0 if tolerance is None else _number(tolerance)
+        self.cone_of = [k for k, cone in enumerate(self.cones) for _ in cone.rows]
+        self.offset, self.sign = number(offset), -1 if maximize else 1
+        self.tolerance = 0 if tolerance is None else number(tolerance)
         self.assumptions: tuple[str, ...] = ()
         if self.tolerance < 0:
             raise Malformed("the tolerance is negative")
@@ -201,11 +224,12 @@ class Program:
         """Add the rows of bounds on absolute values, null where a variable has none."""
         if type(given) is not list or len(given) != self.n:
             raise Malformed("variable_bounds has to be a list with an entry for each variable")
-        known = [(j, _number(B)) for j, B in enumerate(given) if B is not None]
+        known = [(j, number(B)) for j, B in enumerate(given) if B is not None]
         if any(B < 0 for _, B in known):
             raise Malformed("a bound on the absolute value of a variable is negative")
         for sign in (1, -1):
             for j, B in known:
+                self.cone_of.append(len(self.cones))
                 self.cones.append(Cone("nonnegative", [len(self.b)], {len(self.b): 1}, ()))
                 self.A.append({j: flint.fmpq(sign)})
                 self.b.append(B)
@@ -213,13 +237,55 @@ class Program:
         text = f"{len(known)} of {self.n} variables of the conic program are within given bounds"
         self.assumptions += (text,)
 
+    def shift(self, given: Any, implied: Any) -> None:
+        """Prove P + D PSD, and that feasible points have |x_j| <= B_j wherever D_j > 0.
+
+        Each implied bound is a product of rows with multipliers in K*, less bounds known before.
+        """
+        self.convex, self.loss = self.P, flint.fmpq(0)
+        ends: list[Row] = [{}, {}]  # upper bounds on x, and on -x
+        for step in implied if given is not None else ():
+            column, rows, values = fields(step, "column rows multipliers")
+            mu = dict(zip(rows, numbers(values, len(rows)), strict=True))
+            if len(mu) < len(rows) or not all(type(i) is int and 0 <= i < self.k for i in mu):
+                raise Malformed("shift_bounds names a row that does not exist, or twice")
+            cones = {self.cone_of[i]: self.cones[self.cone_of[i]] for i in mu}.values()
+            y = {i: flint.fmpq(0) for cone in cones for i in cone.rows} | mu
+            if not all(cone.contains(y, dual=True) for cone in cones):
+                raise Malformed("multipliers of shift_bounds are not in the dual cone")
+            bound = dot(mu, self.b) + self.relaxed(cones, y)
+            a: Row = {}
+            for i, value in mu.items():
+                for j, entry in self.A[i].items():
+                    a[j] = a.get(j, 0) + value * entry
+            own = a.pop(column)
+            a = {j: v for j, v in a.items() if v != 0}
+            bound += dot([abs(v) for v in a.values()], [ends[v > 0][j] for j, v in a.items()])
+            ends[own < 0][column] = min(
+                bound / abs(own), ends[own < 0].get(column, bound / abs(own))
+            )
+        if given is not None:
+            D = numbers(given, self.n)
+            if min(D) < 0:
+                raise Malformed("diagonal_shift is negative")
+            rows = self.P or [{} for _ in D]
+            self.convex = [row | {j: row.get(j, 0) + D[j]} for j, row in enumerate(rows)]
+            largest = (max(map(abs, (ends[0][j], ends[1][j]))) if d else 0 for j, d in enumerate(D))
+            self.loss += sum(d * B * B for d, B in zip(D, largest, strict=True)) / 2
+        if not is_psd(self.convex):
+            raise Malformed("P is not proved positive semidefinite")
+
+    def relaxed(self, cones: Iterable[Cone], y: Any) -> Any:
+        """What a tolerance adds to b'y: e is inside of each cone."""
+        return self.tolerance * sum(abs(dot(cone.e, y)) for cone in cones)
+
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
-        y = _numbers(given["y"], self.k)
+        y = numbers(given["y"], self.k)
         fixed = set(given.get("zero_rows", [i for i in range(self.k) if y[i] == 0]))
         if not all(type(i) is int and 0 <= i < self.k and y[i] == 0 for i in fixed):
             raise Malformed("zero_rows names a row that does not exist, or is not zero")
-        h = _numbers(given["h"] or self.n * [ZERO], self.n) if P else []
+        h = numbers(given["h"] or self.n * [ZERO], self.n) if P else []
         columns: list[Row] = [{} for _ in c]
         for i, row in enumerate([*self.A, *P]):
             for j, value in row.items():
@@ -233,16 +299,15 @@ class Program:
                 continue
             h = point[self.k :]
             value = -dot(self.b, point) - dot(products(P, h), h) / 2
-            relaxed = sum(abs(dot(cone.e, point)) for cone in self.cones)  # e is inside
-            value -= relaxed * self.tolerance
+            value -= self.relaxed(self.cones, point)
             best = value if value > best else best
         return best
 
     def upper_bound(self, given: Any, is_ray: bool = False) -> Any:
         """The objective at a primal point moved onto its equality rows, if feasible; else inf."""
         b, tolerance = (self.k * [0], 0) if is_ray else (self.b, self.tolerance)
-        still = [(row, 0) for row in self.P] if is_ray else []
-        x = _numbers(given["x"], self.n)
+        still = [(row, 0) for row in self.convex] if is_ray else []
+        x = numbers(given["x"], self.n)
         slack = [right - value for right, value in zip(b, products(self.A, x), strict=True)]
         equalities = {i for cone in self.cones if cone.kind == "zero" for i in cone.rows}
         within = tolerance > 0 and all(abs(slack[i]) <= tolerance for i in equalities)
@@ -313,7 +378,7 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
     for kind, given in content:
         exponents: list[Any] = []
         if kind in ("power", "power_nd"):
-            exponents = [_number(value) for value in ([given] if kind == "power" else given)]
+            exponents = [number(value) for value in ([given] if kind == "power" else given)]
             exponents += [1 - exponents[0]] if kind == "power" else []
             if min(exponents) <= 0 or abs(sum(exponents) - 1) * 10**12 > 1:
                 raise Malformed("a power cone whose exponents are not positive with sum 1")
@@ -334,29 +399,11 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
         raise Malformed("the cones do not cover the rows")
 
 
-def _number(text: Any) -> Any:
-    """A finite double as `float.hex` writes it, or a fraction of integers in hexadecimal."""
-    if type(text) is str and "/" in text:
-        p, q = (int(part, 16) for part in text.split("/"))
-        if q > 0 and text == f"{p:x}/{q:x}":
-            return flint.fmpq(p, q)
-    elif type(text) is str and float.fromhex(text).hex() == text:
-        return flint.fmpq(*float.fromhex(text).as_integer_ratio())
-    raise Malformed(f"{text!r:.50} is no double in hexadecimal, such as those of float.hex")
-
-
-def _numbers(content: Any, length: int) -> list[Any]:
-    """Numbers, or sums of lists of them, as rationals."""
-    if type(content) is not list or len(content) != length:
-        raise Malformed("no list, or one whose length is not the announced one")
-    return [sum(map(_number, v)) if type(v) is list else _number(v) for v in content]
-
-
 def _sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
     """The rows of a matrix given by its entries."""
-    row, column, value = _fields(content, "row column value", "a matrix has to have")
+    row, column, value = fields(content, "row column value", words="a matrix has to have")
     rows: list[Row] = [{} for _ in range(n_rows)]
-    for i, j, entry in zip(row, column, _numbers(value, len(row)), strict=True):
+    for i, j, entry in zip(row, column, numbers(value, len(row)), strict=True):
         if type(i) is not int or type(j) is not int:
             raise Malformed("the place of an entry is no integer")
         if not (0 <= i < n_rows and 0 <= j < n_columns) or j in rows[i]:

@@ -7,9 +7,11 @@ atom without a rule here is named, and what contains it is not enclosed.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,6 +32,13 @@ class NotEnclosed(Exception):
     """An atom that has no rule."""
 
 
+class Unjudged(NamedTuple):
+    """The atom for which there is no enclosure, and the value that CVXPY computes in doubles."""
+
+    atom: str
+    value: float
+
+
 class Ball(NamedTuple):
     """Arrays of real numbers, each within a radius of a midpoint."""
 
@@ -38,13 +47,15 @@ class Ball(NamedTuple):
 
     @property
     def low(self) -> Array:
-        """Lower ends."""
+        """Lower ends, of real balls."""
+        if np.iscomplexobj(self.mid):
+            raise NotEnclosed("complex numbers")
         return np.where(self.rad > 0.0, np.nextafter(self.mid - self.rad, -np.inf), self.mid)
 
     @property
     def high(self) -> Array:
-        """Upper ends."""
-        return np.where(self.rad > 0.0, np.nextafter(self.mid + self.rad, np.inf), self.mid)
+        """Upper ends, of real balls."""
+        return -(-self).low
 
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
@@ -81,24 +92,43 @@ WRITTEN = {
 LONGEST = 72
 """The characters that a message shows of a constraint."""
 
+MOST_SHOWN = 5
+"""The lines that a message spends on violations."""
+
 
 @dataclass(frozen=True)
 class PointReport:
     """Intervals for the objective and the violations at the user's point.
 
-    `objective` is an interval, or the name of an atom that is not enclosed; `violations` has for
-    each constraint its text and the interval of its largest violation (or that name). Whether
-    `is_feasible` is proven, within the tolerance of constraints that `judge_point` was given.
+    `objective` is an interval, or Unjudged where an atom is not enclosed; `violations` has for
+    each constraint its label or text, and the interval of its largest violation (or Unjudged), the
+    worst first. Whether `is_feasible` is proven, within the tolerance of constraints that
+    `judge_point` was given.
     """
 
-    objective: Interval | str
-    violations: tuple[tuple[str, Interval | str], ...]
+    objective: Interval | Unjudged
+    violations: tuple[tuple[str, Interval | Unjudged], ...]
     is_feasible: bool
+
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """The atoms that are not enclosed."""
+        found = [self.objective, *(found for _, found in self.violations)]
+        return tuple(dict.fromkeys(each.atom for each in found if isinstance(each, Unjudged)))
+
+    @property
+    def violation(self) -> float:
+        """The largest violation, at most; in CVXPY's doubles where it is not enclosed."""
+        return max((f[1] for _, f in self.violations if not math.isnan(f[1])), default=0.0)
 
     def __str__(self) -> str:
         lines = [f"The point as it is: objective {_in_words(self.objective)}"]
-        lines += [f"  violation {_in_words(v)}  of  {text}" for text, v in self.violations]
-        return "\n".join(lines)
+        violated = [v for v in self.violations if v[1][1] > 0.0 or isinstance(v[1], Unjudged)]
+        lines += [f"  violation {_in_words(v)}  of  {text}" for text, v in violated[:MOST_SHOWN]]
+        if len(violated) > MOST_SHOWN:
+            lines.append(f"  and {len(violated) - MOST_SHOWN} more")
+        met = len(self.violations) - len(violated)
+        return "\n".join([*lines, f"  constraints proven to be met: {met}"])
 
 
 def as_written(text: str) -> str:
@@ -112,8 +142,28 @@ def as_written(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
 
 
-def _in_words(value: Interval | str) -> str:
-    return f"not enclosed: {value}" if isinstance(value, str) else "in [{!r}, {!r}]".format(*value)
+def _in_words(value: Interval | Unjudged) -> str:
+    if isinstance(value, Unjudged):
+        return f"{value.value:.6g} (not judged: {value.atom} is not enclosed)"
+    return "in [{}, {}]".format(*as_proved(*value))
+
+
+def as_proved(low: float, high: float) -> tuple[str, str]:
+    """The ends of an interval, rounded outward, with two digits that tell them apart."""
+    if not 0.0 < high - low < math.inf:
+        return repr(float(low)), repr(float(high))
+    digits = max(3, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
+    down, up = (Context(digits, rounding=way) for way in (ROUND_FLOOR, ROUND_CEILING))
+    ends = zip((low, high), (down, up), strict=True)
+    first, last = (str(way.create_decimal(Decimal(end))).lower() for end, way in ends)
+    return first, last
+
+
+def name_of(place: int, constraint: Any) -> str:
+    """The label of a constraint of a problem, or its place among them and its text."""
+    if constraint.label is not None:
+        return str(constraint.label)
+    return f"constraints[{place}]: {as_written(str(constraint))}"
 
 
 def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | None:
@@ -122,23 +172,29 @@ def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | No
         return None
     known: dict[int, Ball] = {}
     judged = [
-        (f"constraints[{k}]: {as_written(str(c))}", _judged(partial(violation, c, known)))
+        (name_of(k, c), _judged(partial(violation, c, known), partial(_float_violation, c)))
         for k, c in enumerate(problem.constraints)
     ]
     is_feasible = all(_is_met(found, tolerance) for _, found in judged)
     for variable in problem.variables():
         for kind, value in variable.attributes.items():
             if value is not None and value is not False and kind in ATTRIBUTES:
-                found = _judged(partial(_attribute, variable, kind, known))
+                found = _judged(partial(_attribute, variable, kind, known), lambda: math.nan)
                 words = "within its bounds" if kind == "bounds" else kind
                 judged.append((f"{variable.name()} is {words}", found))
                 is_feasible = is_feasible and _is_met(found, 0.0)
-    objective = _judged(lambda: _interval(evaluate(problem.objective.expr, known)))
+    goal = problem.objective.expr
+    objective = _judged(lambda: _interval(evaluate(goal, known)), lambda: float(goal.value))
+    judged.sort(key=lambda each: -np.nan_to_num(each[1][1], nan=np.inf))
     return PointReport(objective, tuple(judged), is_feasible)
 
 
-def _is_met(violation: Interval | str, tolerance: float) -> bool:
-    return not isinstance(violation, str) and violation[1] <= tolerance
+def _float_violation(constraint: Any) -> float:
+    return float(np.max(np.abs(constraint.violation())))
+
+
+def _is_met(violation: Interval | Unjudged, tolerance: float) -> bool:
+    return not isinstance(violation, Unjudged) and violation[1] <= tolerance
 
 
 def _attribute(variable: Any, kind: str, known: dict[int, Ball]) -> Interval:
@@ -151,13 +207,15 @@ def _attribute(variable: Any, kind: str, known: dict[int, Ball]) -> Interval:
     return max(low for low, _ in beyond), max(high for _, high in beyond)
 
 
-def _judged(work: Callable[[], Interval]) -> Interval | str:
-    try:
-        with np.errstate(all="ignore"):
+def _judged(work: Callable[[], Interval], in_doubles: Callable[[], float]) -> Interval | Unjudged:
+    with np.errstate(all="ignore"):
+        try:
             low, high = work()
-    except (NotEnclosed, np.linalg.LinAlgError) as missing:
-        return as_written(str(missing))
-    return (low, high) if -np.inf < low <= high < np.inf else "beyond double precision"
+        except (NotEnclosed, np.linalg.LinAlgError) as missing:
+            return Unjudged(as_written(str(missing)), in_doubles())
+        if not -np.inf < low <= high < np.inf:
+            return Unjudged("a number beyond double precision", in_doubles())
+    return low, high
 
 
 def _interval(ball: Ball) -> Interval:
@@ -181,15 +239,39 @@ def violation(constraint: Any, known: dict[int, Ball]) -> Interval:
     if kind in ("Inequality", "NonNeg", "NonPos"):
         return _worst(-first if kind == "NonNeg" else first)
     if kind == "PSD" and first.mid.ndim == 2:
-        return _worst(-eigenvalue_balls(first))
-    if kind == "SOC" and first.mid.size == 1:
-        return _worst(_norm(arguments[1], 2.0).plus(-Ball(*(v.reshape(()) for v in first))))
+        return _worst(-eigenvalue_balls(_real_form(first)))
+    if kind == "SOC":
+        axis = constraint.axis if first.mid.size > 1 else None
+        norms = _along(axis, first.mid.shape, arguments[1], partial(_norm, p=2.0))
+        return _worst(norms.plus(-first))
     raise NotEnclosed(kind)
 
 
+def _real_form(matrix: Ball) -> Ball:
+    """The real matrix with the eigenvalues, each twice, of a Hermitian one."""
+    if not np.iscomplexobj(matrix.mid):
+        return matrix
+    (a, b), r = (matrix.mid.real, matrix.mid.imag), matrix.rad
+    return Ball(np.block([[a, -b], [b, a]]), np.block([[r, r], [r, r]]))
+
+
+def _along(axis: Any, shape: Any, x: Ball, function: Callable[[Ball], Ball]) -> Ball:
+    """A function of vectors, of all entries of x or along an axis, in a given shape."""
+    axes = tuple(range(x.mid.ndim)) if axis is None else tuple(np.atleast_1d(axis))
+    parts = [np.moveaxis(v, axes, range(len(axes))) for v in x]
+    size = math.prod(parts[0].shape[: len(axes)])
+    columns = [np.reshape(v, (size, -1), order="F").T for v in parts]
+    found = [function(Ball(*both)) for both in zip(*columns, strict=True)]
+    return Ball(*(np.reshape(np.array(v), shape, order="F") for v in zip(*found, strict=True)))
+
+
 def _magnitude(a: Ball) -> Ball:
-    low = np.maximum(np.maximum(a.low, -a.high), 0.0)
-    return between((low, np.maximum(np.abs(a.low), np.abs(a.high))))
+    """The absolute values, without a radius where they are exact."""
+    size, rad = np.abs(a.mid), a.rad
+    if np.iscomplexobj(a.mid):
+        rad = (rad + FUNCTION_ERROR * UNIT * size + np.where(size > 0.0, TINY, 0.0)) * WIDER
+    crosses, half = rad >= size, 0.5 * (size + rad)
+    return Ball(np.where(crosses, half, size), np.where(crosses, half * WIDER, rad))
 
 
 def _norm(a: Ball, p: float) -> Ball:
@@ -207,6 +289,8 @@ def eigenvalue_balls(matrix: Ball) -> Ball:
     """Enclose the eigenvalues of the symmetric part of a matrix, in increasing order."""
     # With M = VDV' + E the i-th eigenvalue is within |E| of that of VDV', which is d_i times a
     # number within |V'V - I| of 1 (Ostrowski). Norms are bounded by sums of rows and columns.
+    if np.iscomplexobj(matrix.mid):
+        raise NotEnclosed("eigenvalues of complex numbers")
     M, n = 0.5 * matrix.mid + 0.5 * matrix.mid.T, len(matrix.mid)
     d, V = np.linalg.eigh(M)
     size = np.abs(V)
@@ -231,9 +315,9 @@ def _total(terms: Ball) -> Ball:
 
 
 def _asymmetry(x: Ball) -> Ball:
-    """The sizes of the entries of X - X'."""
+    """The sizes of the entries of X - X', or of a complex X less its conjugate transpose."""
     axes = (*range(x.mid.ndim - 2), x.mid.ndim - 1, x.mid.ndim - 2)
-    return _magnitude(x.plus(-Ball(*(v.transpose(axes) for v in x))))
+    return _magnitude(x.plus(-Ball(x.mid.conj().transpose(axes), x.rad.transpose(axes))))
 
 
 ATTRIBUTES: dict[str, Callable[[Ball], Ball]] = {
@@ -242,6 +326,8 @@ ATTRIBUTES: dict[str, Callable[[Ball], Ball]] = {
     "nonpos": lambda x: x,
     "neg": lambda x: x,
     "symmetric": _asymmetry,
+    "hermitian": _asymmetry,
+    "imag": lambda x: _magnitude(Ball(x.mid.real, x.rad)),
     "PSD": lambda x: -eigenvalue_balls(x),
     "NSD": eigenvalue_balls,
     "diag": lambda x: _magnitude(Ball(*(v - np.diag(np.diag(v)) for v in x))),
@@ -254,6 +340,7 @@ SUMS = {
     *("AddExpression", "NegExpression", "Sum", "cumsum", "Trace", "index", "special_index"),
     *("reshape", "Hstack", "Vstack", "Concatenate", "transpose", "diag_vec", "diag_mat"),
     *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
+    *("real", "imag", "conj", "hermitian_wrap"),
 }
 
 # Atoms that are linear in each of two arguments, other than the matrix product.
@@ -284,13 +371,17 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     arguments = [evaluate(arg, known) for arg in expression.args]
 
     def numeric(*values: Array) -> Array:
-        return np.asarray(expression.numeric(list(values)), dtype=np.float64)
+        return np.asarray(expression.numeric(list(values)))
 
     mids, rads = [a.mid for a in arguments], [a.rad for a in arguments]
-    sizes, terms = [np.abs(m) for m in mids], sum(m.size for m in mids) + 8
+    sizes = [np.abs(m) for m in mids]
+    terms = _roundings(sum(m.size for m in mids) + 8, *arguments)
+    if name in ("real", "imag"):
+        return Ball(numeric(*mids), rads[0])
     if name in SUMS:
-        error = np.abs(numeric(*rads)) + gamma(terms) * np.abs(numeric(*sizes))
-        return Ball(numeric(*mids), error * WIDER + TINY)
+        spread, size = np.abs(numeric(*rads)), np.abs(numeric(*sizes))
+        tiny = np.where(spread + size > 0.0, TINY, 0.0)  # sums of zeros are exact
+        return Ball(numeric(*mids), (spread + gamma(terms) * size) * WIDER + tiny)
     if name in PRODUCTS:
         spread = numeric(sizes[0] + rads[0], rads[1]) + numeric(rads[0], sizes[1])
         return Ball(numeric(*mids), (spread + gamma(terms) * numeric(*sizes)) * WIDER + TINY)
@@ -306,10 +397,9 @@ def _constant(value: Any, keep_sparse: bool = False) -> Ball:
     is_sparse = scipy.sparse.issparse(value)
     if not (is_sparse and keep_sparse):
         value = value.toarray() if is_sparse else np.asarray(value)
-    if np.iscomplexobj(value):
-        raise NotEnclosed("complex numbers")
     zeros = scipy.sparse.csr_array if is_sparse and keep_sparse else np.zeros
-    return Ball(value.astype(np.float64), zeros(value.shape))
+    kind = np.complex128 if np.iscomplexobj(value) else np.float64
+    return Ball(value.astype(kind), zeros(value.shape))
 
 
 def _sparse_or_dense(expression: Any, known: dict[int, Ball]) -> Ball:
@@ -319,6 +409,11 @@ def _sparse_or_dense(expression: Any, known: dict[int, Ball]) -> Ball:
     return evaluate(expression, known)
 
 
+def _roundings(terms: int, *balls: Ball) -> int:
+    """The roundings in a sum of products: of complex numbers each takes two more."""
+    return terms * (1 + 2 * any(np.iscomplexobj(ball.mid) for ball in balls))
+
+
 def _product(a: Ball, b: Ball) -> Ball:
     """The matrix product of two balls, of which either may be sparse."""
 
@@ -326,7 +421,7 @@ def _product(a: Ball, b: Ball) -> Ball:
         found = u @ v if u.ndim and v.ndim else u * v
         return found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)
 
-    size, terms = abs(b.mid), (a.mid.shape or (1,))[-1] + 8
+    size, terms = abs(b.mid), _roundings((a.mid.shape or (1,))[-1] + 8, a, b)
     spread = times(abs(a.mid) + a.rad, b.rad) + times(a.rad, size)
     spread += gamma(terms) * times(abs(a.mid), size)
     return Ball(times(a.mid, b.mid), spread * WIDER + TINY)
@@ -334,6 +429,8 @@ def _product(a: Ball, b: Ball) -> Ball:
 
 def _quad_form(x: Ball, P: Ball) -> Ball:
     """The value x'Px, of which P may be sparse."""
+    if np.iscomplexobj(x.mid) or np.iscomplexobj(P.mid):
+        raise NotEnclosed("quad_form of complex numbers")
     x = Ball(*(v.ravel() for v in x))
     size, sizes = np.abs(x.mid) + x.rad, abs(P.mid) + P.rad
     error = 2.0 * x.rad @ (sizes @ size) + size @ (P.rad @ size)
@@ -359,9 +456,9 @@ def _power(expression: Any, arguments: list[Ball]) -> Ball:
 
 def _quad_over_lin(expression: Any, arguments: list[Ball]) -> Ball:
     x, y = arguments
-    if expression.axis is not None or y.mid.size != 1 or not np.all(y.low > 0.0):
-        raise NotEnclosed("quad_over_lin along an axis, or of a nonpositive number")
-    length = _norm(x, 2.0)
+    if not np.all(y.low > 0.0):
+        raise NotEnclosed("quad_over_lin of a nonpositive number")
+    length = _along(expression.axis, expression.shape, x, partial(_norm, p=2.0))
     low, high = np.maximum(length.low, 0.0) ** 2, length.high**2
     return between((low / y.high.reshape(()), high / y.low.reshape(())), 8.0)
 
@@ -392,9 +489,85 @@ def _log_sum_exp(expression: Any, arguments: list[Ball]) -> Ball:
 
 def _vector_norm(p: float, expression: Any, arguments: list[Ball]) -> Ball:
     p = p or float(getattr(expression, "original_p", None) or expression.p)
-    if expression.axis is not None or p < 1.0:
-        raise NotEnclosed("a norm along an axis, or with p below 1")
-    return _norm(arguments[0], p)
+    function = partial(_norm if p >= 1.0 else _mean_of_powers, p=p)
+    return _along(expression.axis, expression.shape, arguments[0], function)
+
+
+def _mean_of_powers(x: Ball, p: float) -> Ball:
+    """(sum_i x_i^p)^(1/p) with p < 1, which increases with every entry."""
+    if not (x.low >= 0.0).all():
+        raise NotEnclosed("pnorm, with p below 1, of a number that may be negative")
+    ends, roundings = [], 0.0
+    for v in (x.low, x.high):
+        if p < 0.0 and not v.all():
+            ends.append(0.0)
+            continue
+        total = float(np.sum(v**p))
+        if not 0.0 < total < np.inf:
+            raise NotEnclosed("a number beyond double precision")
+        ends.append(total ** (1.0 / p))
+        roundings = max(roundings, (v.size + 4.0 * FUNCTION_ERROR + abs(math.log(total))) / abs(p))
+    return between(ends, roundings + 4.0 * FUNCTION_ERROR)
+
+
+def _geo_mean(expression: Any, arguments: list[Ball]) -> Ball:
+    """The product of x_i^{w_i}, as exp(sum_i w_i log x_i)."""
+    weights = np.array([float(w) for w in expression.w])
+
+    def of_vector(x: Ball) -> Ball:
+        ends, roundings = [], 0.0
+        if not (x.low[expression._keep] >= 0.0).all():
+            raise NotEnclosed("geo_mean of a number that may be negative")
+        for v in (x.low[expression._keep], x.high[expression._keep]):
+            terms = weights * np.log(v)
+            ends.append(float(np.exp(terms.sum())) if v.all() else 0.0)
+            size = float(np.abs(terms).sum()) if v.all() else 0.0
+            roundings = max(roundings, (len(v) + 4.0 * FUNCTION_ERROR) * size)
+        return between(ends, roundings + 4.0 * FUNCTION_ERROR)
+
+    return _along(expression.axis, expression.shape, arguments[0], of_vector)
+
+
+def _huber(expression: Any, arguments: list[Ball]) -> Ball:
+    size, M = _magnitude(arguments[0]), np.asarray(expression.M.value, dtype=np.float64)
+    ends = [np.where(v <= M, v * v, M * (2.0 * v - M)) for v in (size.low.clip(0.0), size.high)]
+    return between(ends, 4.0)
+
+
+def _relative_entropy(expression: Any, arguments: list[Ball]) -> Ball:
+    """The terms x log(x/y) of rel_entr; for kl_div with y - x added."""
+    x, y = arguments
+    if not ((x.low >= 0.0).all() and (y.low > 0.0).all()):
+        raise NotEnclosed(f"{type(expression).__name__} of a number that may not be positive")
+    logs = [np.log(x.low) - np.log(y.high), np.log(x.high) - np.log(y.low)]
+    ends = [np.where(u == 0.0, 0.0, u * v) for u in (x.low, x.high) for v in logs]
+    least = np.where((x.low == 0.0) & (x.high > 0.0), -0.5 * y.high, np.min(ends, axis=0))
+    parts = [np.nan_to_num(np.abs(np.log(v)), posinf=0.0) for v in (x.low, x.high, y.low, y.high)]
+    size = (1.0 + sum(parts)) * x.high
+    found = between((least, np.max(ends, axis=0)), 4.0 * FUNCTION_ERROR, size)
+    return found if type(expression).__name__ == "rel_entr" else found.plus(y.plus(-x))
+
+
+def _matrix_frac(expression: Any, arguments: list[Ball]) -> Ball:
+    """tr(X'P^{-1}X) = tr(2Z'X - Z'PZ) + tr(R'P^{-1}R), R = X - PZ, for any Z."""
+    X, P = arguments[0], _symmetric(arguments[1])
+    least = float(eigenvalue_balls(P).low[0])
+    if not least > 0.0:
+        raise NotEnclosed("matrix_frac of a matrix that may be singular")
+    Z = _constant(np.linalg.solve(P.mid, X.mid))
+    product = _product(P, Z)
+    rest = float(_norm(X.plus(-product), 2.0).high) ** 2 / least
+    vectors = [Ball(*(v.ravel() for v in ball)) for ball in (Z, X, product)]
+    first, second = _product(vectors[0], vectors[1]), _product(vectors[0], vectors[2])
+    value = Ball(2.0 * first.mid, 2.0 * first.rad).plus(-second)
+    return between((value.low, value.high + 2.0 * rest))
+
+
+def _trace_of_inverse(expression: Any, arguments: list[Ball]) -> Ball:
+    values = eigenvalue_balls(_symmetric(arguments[0]))
+    if not (values.low > 0.0).all():
+        raise NotEnclosed("tr_inv of a matrix that may be singular")
+    return _total(between((1.0 / values.high, 1.0 / values.low)))
 
 
 def _symmetric(matrix: Ball) -> Ball:
@@ -431,4 +604,11 @@ RULES: dict[str, Callable[[Any, list[Ball]], Ball]] = {
     "sigma_max": lambda e, a: _largest(_singular_values(a[0])),
     "normNuc": lambda e, a: _total(_singular_values(a[0])),
     "log_det": _log_det,
+    "GeoMean": _geo_mean,
+    "GeoMeanApprox": _geo_mean,
+    "huber": _huber,
+    "kl_div": _relative_entropy,
+    "rel_entr": _relative_entropy,
+    "MatrixFrac": _matrix_frac,
+    "tr_inv": _trace_of_inverse,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -113,11 +114,12 @@ class Entrant:
         >>> Entrant("SCS", "dual", "module:function").with_options({"alpha": 1.8}).label
         'SCS(alpha=1.8)/dual'
         """
-        name = f"{self.solver}({_as_in_a_call(options)})"
+        name = f"{self.solver}({as_in_a_call(options)})"
         return replace(self, solver=name, options=tuple(options.items()))
 
 
-def _as_in_a_call(options: Mapping[str, Any]) -> str:
+def as_in_a_call(options: Mapping[str, Any]) -> str:
+    """Options as in a call of a function."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
@@ -141,7 +143,7 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
             f"{name} cannot be sent to a separate process ({error}): create what it needs "
             "inside the function."
         ) from error
-    label = f"{name}({_as_in_a_call(given)})" if given else name
+    label = f"{name}({as_in_a_call(given)})" if given else name
     module = getattr(function, "__module__", None) or "__main__"
     preload = module if module != "__main__" and find_spec(module) is not None else ""
     return Entrant(label, "", f"{__name__}:solve_pickled", (content,), package=preload)
@@ -183,3 +185,33 @@ def load_function(where: str) -> Callable[..., Any]:
     module, _, name = where.partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function
+
+
+def imported(name: str, where: str) -> Callable[..., Any]:
+    """A function of the user's own, ``module:function``, that races under a name."""
+    module, _, attribute = where.partition(":")
+    function: Callable[..., Any] = _find(module, attribute if "." not in attribute else "")
+    if not callable(function):
+        raise ValueError(
+            f"{name}: {where!r} is not a top-level function of an importable module. Write it "
+            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
+        )
+    if name.isupper() or not name:
+        raise ValueError(
+            f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
+            "solvers)."
+        )
+    return function
+
+
+def _find(module: str, attribute: str) -> Any:
+    """An attribute of a module, None where there is no such module; its own errors are told."""
+    try:
+        return getattr(import_module(module), attribute, None)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ValueError(
+            f"{module} cannot be imported, because of what it imports itself: "
+            f"{type(error).__name__}: {error}."
+        ) from error

@@ -50,6 +50,7 @@ def compare_solvers(
     *,
     time_limit: float = ...,
     memory_limit: int = ...,
+    callback: Listener | None = ...,
 ) -> ProblemRace: ...
 
 
@@ -135,7 +136,8 @@ def compare_solvers(
     if type(objective_or_suite).__module__.startswith("cvxpy."):
         from .problem_race import compare_on_problem
 
-        return compare_on_problem(objective_or_suite, solvers, time_limit, memory_limit)
+        limits = time_limit, memory_limit
+        return compare_on_problem(objective_or_suite, solvers, *limits, callback)
     instances, ladder = _instances(objective_or_suite), _ladder(tols)
     chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
     runs = _in_order(list(instances), chosen, ladder, check_count(repeats, "repeats"))

@@ -9,16 +9,14 @@ name of the file it is in, ``"name=module:function"``, also on the command line.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
 from ..solvers.solution import MStepSolution, Status, fista, newton_method, projected_gradient
-from .attempt import Attempt, Entrant, NotForThisProblem, own_entrant
+from .attempt import Attempt, Entrant, NotForThisProblem, imported, own_entrant
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
 from .formula_solvers import FORMULA_ENTRANTS
@@ -80,43 +78,15 @@ def _of_name(name: str) -> list[Entrant]:
     """The entrants of a name, installed or not; name=module:function is one of your own."""
     own, is_own, where = name.partition("=")
     if is_own:
-        return [_imported_entrant(own, where)]
+        if own in _OUR_SOLVERS or set(own) & set("/, "):
+            raise ValueError(f"{own!r} is taken or not a name: use one word, without / and comma.")
+        return [replace(own_entrant(imported(own, where)), solver=own)]
     return [entrant for entrant in _our_entrants() if name == entrant.solver] or [
         entrant
         for kind in kinds_of_entrants().values()
         for entrant in kind
         if name in (entrant.solver, entrant.label)
     ]
-
-
-def _imported_entrant(name: str, where: str) -> Entrant:
-    """The entrant of a function that each run imports: ``module:function``."""
-    module, _, attribute = where.partition(":")
-    function = _find(module, attribute) if attribute and "." not in attribute else None
-    if not callable(function):
-        raise ValueError(
-            f"{name}: {where!r} is not a top-level function of an importable module. Write it "
-            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
-        )
-    if name in _OUR_SOLVERS or name.isupper() or not name or set(name) & set("/, "):
-        raise ValueError(
-            f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
-            "solvers), without / and comma."
-        )
-    return replace(own_entrant(function), solver=name)
-
-
-def _find(module: str, attribute: str) -> Any:
-    """An attribute of a module, None where there is no such module; its own errors are told."""
-    try:
-        return getattr(import_module(module), attribute, None)
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            return None
-        raise ValueError(
-            f"{module} cannot be imported, because of what it imports itself: "
-            f"{type(error).__name__}: {error}."
-        ) from error
 
 
 def _why_not(name: str, reason: str) -> str:

@@ -3,7 +3,6 @@ are not seen; the whole workflow on half-labeled wine."""
 
 from __future__ import annotations
 
-from itertools import combinations
 from warnings import catch_warnings
 
 import numpy as np
@@ -33,10 +32,8 @@ from seraph_cvx import (
     NotCertified,
     PairSet,
     known_accuracy,
-    pair_auc,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import half_labeled
 from seraph_cvx.estimators.settings import Setting
 from seraph_cvx.penalties import manifold_term
 
@@ -153,7 +150,7 @@ def test_property_folds_part_the_known_points_and_share_out_every_class(labels, 
         assert np.array_equal(test, again)
 
 
-# known_accuracy and pair_auc
+# known_accuracy
 
 
 SAMPLING = load_sampling("iris", n_points=40, n_labeled=16, seed=1)
@@ -174,26 +171,6 @@ def metric():
     return SERAPH().fit(X, Y)
 
 
-def area_by_counting(scores, similar):
-    """The share of (similar, dissimilar) couples in the right order, ties counted half."""
-    above = scores[similar][:, None] - scores[~similar]
-    return float(np.mean((above > 0.0) + 0.5 * (above == 0.0)))
-
-
-def test_pair_auc_is_the_share_of_pairs_in_the_right_order(monkeypatch):
-    """Of points and of pairs, by a metric alone and behind a scaler, all at once or a few."""
-    raw = X * [1.0, 100.0, 0.1, 10.0] + 5.0
-    pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(raw, Y)
-    scaled, similar = pipeline[0].transform(raw), np.ptp(Y[KNOWN_PAIRS], axis=1) == 0
-    by_counting = area_by_counting(pipeline[-1].pair_score(scaled[KNOWN_PAIRS]), similar)
-    for _ in range(2):
-        for model, points in ((pipeline[-1], scaled), (pipeline, raw)):
-            of_pairs = pair_auc(model, points[KNOWN_PAIRS], np.where(similar, 1, -1))
-            for found in (pair_auc(model, points, Y), of_pairs):
-                assert found == pytest.approx(by_counting, abs=1e-12)
-        monkeypatch.setattr(half_labeled, "PAIRS_AT_ONCE", 7)
-
-
 UNKNOWN = np.full(40, -1)
 REFUSED = {
     "None of the 40 labels is known": lambda metric: LabeledOnly().fit(X, UNKNOWN),
@@ -203,10 +180,6 @@ REFUSED = {
     "SERAPH does not: end a pipeline with LabeledOnly": lambda m: known_accuracy(
         KernelSERAPH(), X, Y
     ),
-    "KNeighborsClassifier has none": lambda metric: pair_auc(KNeighborsClassifier(), X, Y),
-    r"\+1 \(similar\) or -1": lambda metric: pair_auc(metric, X[[[0, 1], [2, 3]]], [0, 1]),
-    "pairs 0 are similar and 3 dis": lambda metric: pair_auc(metric, X[:4], [0, 1, 2, -1]),
-    "of the 0 known pairs": lambda metric: pair_auc(metric, X[:4], [0, -1, -1, -1]),
 }
 
 
@@ -290,9 +263,6 @@ def test_auto_weights_are_multiples_of_the_default_one_of_seraph(laplacian_weigh
 
 def closed_form_score(scoring, model, X, y, kept, test):
     """The score of a metric by its distances from each held-out point to the kept ones."""
-    if scoring in ("pair_auc", pair_auc):
-        rows = np.array([(i, j) for i in test for j in kept] + [*combinations(test, 2)])
-        return area_by_counting(model.pair_score(X[rows]), y[rows[:, 0]] == y[rows[:, 1]])
     scores = []
     for i in test:
         d = model.pair_distance([[X[i], X[j]] for j in kept]) ** 2
@@ -305,10 +275,7 @@ def closed_form_score(scoring, model, X, y, kept, test):
 
 @pytest.mark.parametrize(
     ("scoring", "megabytes"),
-    [
-        *(("soft_accuracy", 1024), ("soft_accuracy", 0.0005), ("known_accuracy", 0.0005)),
-        *(("pair_auc", 1024), (pair_auc, 1024)),
-    ],
+    [("soft_accuracy", 1024), ("soft_accuracy", 0.0005), ("known_accuracy", 0.0005)],
 )
 def test_closed_form_scores_of_the_held_out_points(scoring, megabytes):
     """Their labels are hidden; all at once, or a few at a time; the last metric is zero."""

@@ -46,7 +46,7 @@ MODELS = {
     "SERAPH, sample": SERAPH(unlabeled_pairs=99, random_state=0, max_iter=2),
     "PairSERAPH": PairSERAPH(),
     "KernelSERAPH": KernelSERAPH(gamma=0.3),
-    "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="pair_auc"),
+    "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="known_accuracy"),
 }
 DATA = {
     "SERAPH, frame": (FRAME, Y),

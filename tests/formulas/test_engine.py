@@ -136,7 +136,6 @@ def facts(program, L, D):
         now.factor_gradient,
         now.gradient,
         now.hessian_product(D),
-        now.curvature(D),
     )
 
 

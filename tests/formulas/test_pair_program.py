@@ -8,6 +8,7 @@ from instances import SETTINGS, random_objective, random_pairs, weighted_objecti
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.engine import distances, passes
+from seraph_cvx.model import pair_program
 from seraph_cvx.model.m_step_objective import descent_program, paper_program
 from seraph_cvx.model.posterior import EntropyLoss, LogisticLoss, SharpenedLoss
 
@@ -79,6 +80,16 @@ def test_slope_and_second_derivatives_by_finite_differences(name, m_step, rank):
     more = [program.value_and_gradient(L @ L.T + t * S @ S.T)[1] for t in (step, -step)]
     bent = np.vdot(more[0] - more[1], S @ S.T) / (2.0 * step)  # along new columns
     assert now.curvature(S) == pytest.approx(bent, rel=1e-4, abs=1e-9)
+
+
+def test_curvature_of_many_points_is_nearly_that_of_drawn_pairs(monkeypatch):
+    program = descent_program(MStepObjective(random_pairs(0, n=60, m=2), unlabeled_weight=0.3))
+    L, S = np.random.default_rng(1).normal(size=(2, 2, 1))
+    exact = program.at(L).curvature(S)
+    monkeypatch.setattr(pair_program, "SMALL", 20)
+    estimate = program.at(L).curvature(S)
+    assert estimate == pytest.approx(exact, rel=0.3)
+    assert estimate != exact
 
 
 def test_blocks_of_a_few_points_are_the_whole(monkeypatch):

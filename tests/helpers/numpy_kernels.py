@@ -57,10 +57,9 @@ def counted(counts):
 
 
 def _pairs(left, right, pairs):
-    """Scores, and which entries of the upper triangle are pairs of this share."""
+    """Scores, and which entries of the upper triangle are pairs."""
     i, j = np.indices((len(left), len(left)))
-    mine, shares = pairs.share
-    is_pair = (i < j) & (j < pairs.n) & (j >= pairs.first) & (i // TILE % shares == mine)
+    is_pair = (i < j) & (j < pairs.n) & (j >= pairs.first)
     return left @ right.T, is_pair
 
 
@@ -102,11 +101,6 @@ def hessian_products(sides, e, counts, parts, rho):
     right = sides[1]
     inner = -(right @ e.T + e @ right.T)
     return W @ e, (2.0 * P * inner) @ right
-
-
-def curvature(sides, e_sides, counts, parts):
-    _, P = _weighted(sides, parts, counts)
-    return 0.5 * np.sum(P * (e_sides[0] @ e_sides[1].T) ** 2)
 
 
 def weighted_bounds(sides, width, labels, Z, pairs):

@@ -341,7 +341,7 @@ def alternations(rng):
             objective, answer, certificate = run.objective, run, run.m_step.certificate
         else:
             answer = one_of(rng, seraph_path(pairs, weights, unlabeled_weight=mu).points)
-            weight, certificate = float(answer.weight), answer.certificate
+            weight, certificate = float(answer.trace_weight), answer.certificate
             objective = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=weight)
     return Instance(objective, certificates=[certificate], metrics=[answer.metric])
 

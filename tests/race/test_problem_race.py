@@ -8,11 +8,12 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from command_line import assert_answered_in_words, run, words
+from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
 
 from seraph_cvx import certify_problem, compare_solvers
 from seraph_cvx.processes.isolation import ForkServer
 from seraph_cvx.race import problem_race
-from seraph_cvx.race.problem_race import agreement
+from seraph_cvx.race.verdict import Answer, verdict
 
 X = cp.Variable(3, name="x")
 LEAST_SQUARES = cp.Problem(cp.Minimize(cp.sum_squares(X - np.arange(3.0))), [cp.sum(X) == 0])
@@ -58,9 +59,10 @@ def test_each_answer_is_measured_at_its_own_point():
     good, bad = race.rows
     assert X.value is None
     assert race.certificate.lower <= 3.0 <= race.certificate.upper
+    assert (good["proof"], bad["solver"]) == ("agrees", "SCS(max_iters=2)")
+    assert bad["proof"].startswith("contradicts: a constraint is violated by")
     for row in race.rows:
         assert row["said"].startswith("optimal")
-        assert row["proof"] == "agrees"
         assert abs(row["value"] - 3.0) <= 3.0 * row["true_gap"] + 1e-12
         assert row["compile_seconds"] > 0.0
         assert row["solve_seconds"] > 0.0
@@ -68,6 +70,7 @@ def test_each_answer_is_measured_at_its_own_point():
     assert good["violation"] < 1e-8
     assert bad["true_gap"] > 1e-4 or bad["violation"] > 1e-4
     assert "proof" in race.to_markdown()
+    assert str(race).splitlines()[2].split()[:3] == ["solver", "said", "value"]
 
 
 @pytest.mark.usefixtures("one_server")
@@ -81,10 +84,47 @@ def test_what_is_infeasible_or_unbounded_is_said_so(problem, said):
 
 def test_a_status_that_the_proof_contradicts_is_called_so():
     feasible, infeasible = certify_problem(LEAST_SQUARES), certify_problem(INFEASIBLE)
-    assert agreement(feasible, "infeasible") == "contradicts"
-    assert agreement(feasible, "unbounded_inaccurate") == "contradicts"
-    assert agreement(infeasible, "optimal") == "contradicts"
-    assert agreement(feasible, "user_limit") == ""
+    for status in ("infeasible", "unbounded_inaccurate", "infeasible_or_unbounded"):
+        assert verdict(feasible, Answer(status)) == "contradicts: it has an optimum"
+    assert verdict(infeasible, Answer("unbounded")) == "contradicts: it is infeasible"
+    assert verdict(infeasible, Answer("infeasible_or_unbounded")) == "agrees"
+    assert verdict(feasible, Answer("user_limit")) == ""
+
+
+class Renamed(SCS):
+    """A solver class of one's own, as CVXPY takes it."""
+
+    def name(self):
+        return "RENAMED"
+
+
+@pytest.mark.usefixtures("one_server")
+@pytest.mark.parametrize("solver", ["CLARABEL", "OSQP", "HIGHS", "MOREAU"])
+def test_a_problem_that_was_solved_before_races_with_solvers_of_ones_own(solver):
+    """Whatever CVXPY keeps of the solver is not sent, and a CallbackParam is."""
+    if solver not in cp.installed_solvers():
+        pytest.skip(f"{solver} is not installed")
+    weight = cp.Parameter(value=1.0)
+    twice = cp.CallbackParam(lambda: 2.0 * weight.value)
+    problem = cp.Problem(cp.Minimize(X[0] + twice * X[1]), [X >= 0, cp.sum(X) == 1, X[2] <= 0.25])
+    problem.solve(solver=solver)
+
+    def own(given):
+        given.solve(solver="CLARABEL")
+        assert X.value is not None  # the same variable, also in the process of the run
+
+    race = compare_solvers(problem, [Renamed(), own, (own, {}), "CLARABEL"])
+    assert [row["solver"] for row in race.rows] == ["RENAMED", "own", "own", "CLARABEL"]
+    assert {row["proof"] for row in race.rows} == {"agrees"}
+
+
+@pytest.mark.usefixtures("one_server")
+def test_variables_of_another_process_keep_their_numbers():
+    """CVXPY numbers variables from 1 in each process: those that compiling adds came twice."""
+    x = [cp.Variable() for _ in range(300)][-1]
+    problem = cp.Problem(cp.Minimize(cp.exp(x) + cp.exp(-x) + cp.abs(x - 1)), [cp.norm(x) <= 5])
+    (row,) = compare_solvers(problem, ["CLARABEL"]).rows
+    assert row["proof"] == "agrees", row
 
 
 @pytest.mark.usefixtures("one_server")

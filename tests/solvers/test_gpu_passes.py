@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import numpy_kernels
@@ -14,7 +15,7 @@ from evidence.measuring import gaussian_classes
 from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
 from seraph_cvx.engine import gpu as gpu_engine
 from seraph_cvx.engine.distances import Layout
-from seraph_cvx.engine.gpu import GpuPairs, SharedGpuPairs
+from seraph_cvx.engine.gpu import GpuPairs
 from seraph_cvx.engine.passes import AllPairs, LossTerms
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.posterior import LOGISTIC, EntropyLoss, SharpenedLoss
@@ -28,7 +29,6 @@ def kernels(monkeypatch):
     """NumPy in the place of a GPU."""
     monkeypatch.setattr(gpu_engine, "cuda_kernels", lambda x, module: numpy_kernels)
     monkeypatch.setattr(pair_program, "cuda_kernels", lambda x, module: numpy_kernels)
-    monkeypatch.setattr(numpy_kernels, "all_devices", lambda x: [None], raising=False)
 
 
 def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
@@ -41,12 +41,11 @@ def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
     return X, L, D, host, pairs
 
 
-@pytest.mark.parametrize("n_devices", [1, 2, 3])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("n_labeled", [0, 1, 6, 30])
-def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_devices):
+def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled):
     _, L, _, host, pairs = instance(loss, n_labeled=n_labeled)
-    found = SharedGpuPairs.split(pairs, [None] * n_devices).pass_at(L)
+    found = pairs.pass_at(L)
     np.testing.assert_allclose(found.total, host.total, rtol=1e-12)
     np.testing.assert_allclose(found.half_gradient, host.half_gradient, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(found.gradient, host.gradient, rtol=1e-10, atol=1e-10)
@@ -57,13 +56,11 @@ def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("n_devices", [1, 2])
-def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss, n_devices):
+def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss):
     _, L, D, host, pairs = instance(loss)
-    found = SharedGpuPairs.split(pairs, [None] * n_devices).pass_at(L).second_order_pass
+    found = pairs.pass_at(L)
     product = host.hessian_product(D)
     np.testing.assert_allclose(found.hessian_product(D), product, atol=1e-4 * np.abs(product).max())
-    np.testing.assert_allclose(found.curvature(D), host.curvature(D), rtol=1e-4)
 
 
 def test_a_gradient_of_many_features_is_summed_in_parts(kernels, monkeypatch):
@@ -78,12 +75,11 @@ def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
     everything = pairs.pass_at(L)
     assert pairs.few is pairs
     monkeypatch.setattr(gpu_engine, "FEW_POINTS", 260)
-    some = SharedGpuPairs.split(pairs, [None, None]).few
-    assert (some.n_labeled, len(some.X), some.share) == (8, 268, (0, 1))
+    some = replace(pairs).few  # `few` is kept
+    assert (some.n_labeled, len(some.X)) == (8, 268)
     np.testing.assert_allclose(some.counts.sum(), 400)
     exact, estimate = everything.hessian_product(D), some.pass_at(L).hessian_product(D)
     assert np.abs(estimate - exact).max() < 0.3 * np.abs(exact).max()
-    np.testing.assert_allclose(some.pass_at(L).curvature(D), everything.curvature(D), rtol=0.3)
 
 
 def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):
@@ -92,31 +88,19 @@ def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):
 
     X, y = gaussian_classes(120, 3)
     passes = []
-    monkeypatch.setattr(SharedGpuPairs, "pass_at", counted(SharedGpuPairs.pass_at, passes))
-    monkeypatch.setattr(GpuPairs, "shared", lambda pairs: SharedGpuPairs([on_host(pairs)]))
+    whole_pass = GpuPairs.pass_at
+
+    def pass_at(pairs, L):
+        passes.append(L.shape)
+        return whole_pass(replace(pairs, X=np.asarray(pairs.X)), L)
+
+    monkeypatch.setattr(GpuPairs, "pass_at", pass_at)
     objective = MStepObjective(PairSet.from_labels(array_api_strict.asarray(X), y))
     found = solve_m_step(objective)
     plain = solve_m_step(MStepObjective(PairSet.from_labels(X, y)))
     assert passes
     assert found.certificate.relative_gap <= 1e-8
     np.testing.assert_allclose(found.metric, plain.metric, atol=1e-5)
-
-
-def counted(method, calls):
-    """The method, with each call noted."""
-
-    def wrapped(self, L):
-        calls.append(L.shape)
-        return method(self, L)
-
-    return wrapped
-
-
-def on_host(pairs):
-    """The pairs with their points as an array of NumPy."""
-    from dataclasses import replace
-
-    return replace(pairs, X=np.asarray(pairs.X))
 
 
 COMPARED = """
@@ -168,13 +152,6 @@ for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
         assert_close(found[:n, : rho + 1], other[:n, : rho + 1], tol)
         upper = numpy_kernels.upper_product(plain, plain_Z, both)
         assert_close(kernels.upper_product(sides, Z, parts), upper, tol)
-        halves = [
-            kernels.upper_product(
-                sides, Z, [kernels.loaded(part._replace(share=(k, 2)), Z) for part in both]
-            )
-            for k in (0, 1)
-        ]
-        assert_close(halves[0] + halves[1], upper, tol)
         found = kernels.hessian_products(single, direction, weights, parts, rho)
         plain_e = numpy_kernels.padded(e)
         other = numpy_kernels.hessian_products(plain, plain_e, plain_weights, both, rho)
@@ -184,10 +161,6 @@ for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
         uncounted = kernels.hessian_products(single, direction, None, parts, rho)[1]
         other = numpy_kernels.hessian_products(plain, plain_e, None, both, rho)[1]
         assert_close(uncounted[:n, : rho + 1], other[:n, : rho + 1], 3e-3)
-        single_E = kernels.single(kernels.sides(moved(E), 0.0))
-        found = kernels.curvature(single, single_E, weights, parts)
-        other = numpy_kernels.curvature(plain, numpy_kernels.sides(E, 0.0), plain_weights, both)
-        np.testing.assert_allclose(found, other, rtol=1e-4)
 
 for n, rho, first, k in [(70, 3, 0, 20), (150, 20, 40, 64)]:
     Y, P, Z = (rng.normal(size=(n, c)) * 0.4 for c in (rho, 2, k))

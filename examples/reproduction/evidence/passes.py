@@ -54,7 +54,7 @@ def bench_face(
                 "product": (point.hessian_product, D),
             }
             if program.gpu_pairs is not None:
-                every = program.gpu_pairs.by_device[0].pass_at(L)
+                every = program.gpu_pairs.pass_at(L)
                 calls["product, all pairs"] = (every.hessian_product, D)
             row: dict[str, Any] = {"n": n, "function": name}
             for column, (function, *arguments) in calls.items():
@@ -65,7 +65,7 @@ def bench_face(
 
 SUMS: dict[str, list[Any]] = {
     "values and slopes": [PairProgram.at],
-    "products": [FactorPoint.hessian_product, FactorPoint.curvature],
+    "products": [FactorPoint.hessian_product, PairProgram._curvature],
     "gradients": [vars(FactorPoint)["gradient"].func],
     "certificate and moments": [PairSums.over_labeled, PairSums.over_unlabeled],
 }

@@ -47,17 +47,17 @@ def _product(a, b):  # type: ignore[no-untyped-def]
     return a * b
 
 
-@triton.jit(do_not_specialize=["n", "first", "used", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["n", "first", "used", "run"])  # type: ignore[untyped-decorator]
 def gradients(  # type: ignore[no-untyped-def]
     left_ptr, right_ptr, z_ptr, out_ptr, sums_ptr, numbers_ptr, n, first, used,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KZ: tl.constexpr,
+    run, KIND: tl.constexpr, K: tl.constexpr, KZ: tl.constexpr,
     TWO_SIDED: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Sum the loss and weight * W Z over the pairs i < j < n of which j is not below `first`."""
     sharpness, excess = tl.load(numbers_ptr), tl.load(numbers_ptr + 1)
     weight = tl.load(numbers_ptr + 2)
-    i0 = (tl.program_id(0) * shares + mine) * ROWS
+    i0 = tl.program_id(0) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
     if begin >= end:
@@ -171,10 +171,10 @@ def _first_two(  # type: ignore[no-untyped-def]
     return first_derivative, second
 
 
-@triton.jit(do_not_specialize=["n", "first", "rho", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["n", "first", "rho", "run"])  # type: ignore[untyped-decorator]
 def hessian_products(  # type: ignore[no-untyped-def]
     left_ptr, right_ptr, e_ptr, counts_ptr, W_ptr, T_ptr, numbers_ptr, n, first, rho,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, POWER: tl.constexpr,
+    run, KIND: tl.constexpr, K: tl.constexpr, POWER: tl.constexpr,
     EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Sum W [E, 1] and T [Y, 1], T = 2 phi'' (y_i - y_j).(e_i - e_j), times a weight.
@@ -185,7 +185,7 @@ def hessian_products(  # type: ignore[no-untyped-def]
     sharpness = tl.load(numbers_ptr).to(tl.float32)
     excess = tl.load(numbers_ptr + 1).to(tl.float32)
     weight = tl.load(numbers_ptr + 2).to(tl.float32)
-    i0 = (tl.program_id(0) * shares + mine) * ROWS
+    i0 = tl.program_id(0) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
     if begin >= end:
@@ -226,42 +226,3 @@ def hessian_products(  # type: ignore[no-untyped-def]
         tl.atomic_add(T_ptr + column, transposed, sem="relaxed", mask=is_T_column & inside)
     tl.atomic_add(W_ptr + row, W_summed, sem="relaxed", mask=is_W_column & (i[:, None] < n))
     tl.atomic_add(T_ptr + row, T_summed, sem="relaxed", mask=is_T_column & (i[:, None] < n))
-
-
-@triton.jit(do_not_specialize=["n", "first", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
-def curvatures(  # type: ignore[no-untyped-def]
-    left_ptr, right_ptr, e_left_ptr, e_right_ptr, counts_ptr, sums_ptr, numbers_ptr, n, first,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KE: tl.constexpr, POWER: tl.constexpr,
-    EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Sum phi'' |e_i - e_j|^4."""
-    sharpness = tl.load(numbers_ptr).to(tl.float32)
-    excess = tl.load(numbers_ptr + 1).to(tl.float32)
-    i0 = (tl.program_id(0) * shares + mine) * ROWS
-    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
-    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
-    if begin >= end:
-        return
-    k = tl.arange(0, K)
-    ke = tl.arange(0, KE)
-    i = i0 + tl.arange(0, ROWS)
-    left = tl.load(left_ptr + i[:, None] * K + k[None, :])
-    e_left = tl.load(e_left_ptr + i[:, None] * KE + ke[None, :])
-    count_i = tl.load(counts_ptr + i) if COUNTED else 1.0
-    total = 0.0 * sharpness
-    for tile in range(begin, end):
-        j0 = tile * COLUMNS
-        j = j0 + tl.arange(0, COLUMNS)
-        right = tl.load(right_ptr + j[:, None] * K + k[None, :])
-        s = tl.dot(left, tl.trans(right), input_precision="tf32x3")
-        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
-            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
-            s = tl.where(is_pair, s, 1000.0)
-        _, second = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
-        if COUNTED:
-            second *= count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
-        e_right = tl.load(e_right_ptr + j[:, None] * KE + ke[None, :])
-        d = tl.dot(e_left, tl.trans(e_right), input_precision="tf32x3")
-        total += tl.sum(second * d * d)
-    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
-    tl.store(sums_ptr + program, total)

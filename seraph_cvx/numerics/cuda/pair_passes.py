@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import torch
 import triton
 
-from .pair_kernels import curvatures as curvature_kernel
 from .pair_kernels import gradients as gradient_kernel
 from .pair_kernels import hessian_products as hessian_kernel
 from .pair_range import PairRange
@@ -131,12 +130,12 @@ def upper_product(sides: tuple[Any, Any], z: Any, parts: Sequence[LoadedPairs]) 
 def _add_gradients(sides: tuple[Any, Any], z: Any, out: Any, part: LoadedPairs, used: int) -> Any:
     """Add W z to `out`, or its upper triangle if z is no side; return the sums of programs."""
     (left, right), (pairs, numbers) = sides, part
-    grid, run = launch_grid(pairs.n, GRADIENT_TILE, pairs.share)
+    grid, run = launch_grid(pairs.n, GRADIENT_TILE)
     sums = torch.zeros((grid[0] * grid[1], 3), dtype=torch.float64, device=left.device)
     with on_device_of(left):
         gradient_kernel[grid](
             left, right, z, out, sums, numbers, pairs.n, pairs.first, used, run,
-            *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=z is right,
+            K=left.shape[1], KZ=z.shape[1], TWO_SIDED=z is right,
             **_constants(pairs, left), **GRADIENT_TILE,
         )  # fmt: skip
     return sums
@@ -150,49 +149,21 @@ def hessian_products(
     W_summed, T_summed = torch.zeros_like(e), torch.zeros_like(e)
     with on_device_of(left):
         for pairs, numbers in parts:
-            grid, run = launch_grid(pairs.n, HESSIAN_TILE, pairs.share)
+            grid, run = launch_grid(pairs.n, HESSIAN_TILE)
             hessian_kernel[grid](
                 left, right, e, right if counts is None else counts, W_summed, T_summed,
-                numbers, pairs.n, pairs.first, rho, run, *pairs.share,
+                numbers, pairs.n, pairs.first, rho, run,
                 K=left.shape[1], COUNTED=counts is not None, **_constants(pairs, left),
                 **HESSIAN_TILE,
             )  # fmt: skip
     return W_summed, T_summed
 
 
-def curvature(
-    sides: tuple[Any, Any], e_sides: tuple[Any, Any], counts: Any, parts: Sequence[LoadedPairs]
-) -> float:
-    """The sum of phi'' |e_i - e_j|^4 over all parts, each with its weight."""
-    left, right = sides
-    total = 0.0
-    with on_device_of(left):
-        for pairs, numbers in parts:
-            grid, run = launch_grid(pairs.n, HESSIAN_TILE, pairs.share)
-            sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
-            curvature_kernel[grid](
-                left, right, *e_sides, right if counts is None else counts, sums, numbers,
-                pairs.n, pairs.first, run, *pairs.share, K=left.shape[1], KE=e_sides[0].shape[1],
-                COUNTED=counts is not None, **_constants(pairs, left), **HESSIAN_TILE,
-            )  # fmt: skip
-            total += pairs.weight * float(torch.sum(sums.double()))
-    return total
-
-
-def all_devices(x: Any) -> list[Any]:
-    """Every GPU that this process sees, that of `x` first."""
-    others = [torch.device("cuda", k) for k in range(torch.cuda.device_count())]
-    return [x.device, *(device for device in others if device != x.device)]
-
-
-def launch_grid(
-    n: int, tile: dict[str, int], share: tuple[int, int] = (0, 1)
-) -> tuple[tuple[int, int], int]:
+def launch_grid(n: int, tile: dict[str, int]) -> tuple[tuple[int, int], int]:
     """The programs of a launch, and how many tiles each visits at most."""
     rows, columns = -(-n // tile["ROWS"]), -(-n // tile["COLUMNS"])
     run = max(LEAST_RUN, -(-columns // MOST_RUNS))
-    mine, shares = share
-    return (max(1, -(-(rows - mine) // shares)), -(-columns // run)), run
+    return (max(1, rows), -(-columns // run)), run
 
 
 def _constants(pairs: PairRange, x: Any) -> dict[str, Any]:

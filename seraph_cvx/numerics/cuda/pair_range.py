@@ -12,7 +12,6 @@ class PairRange(NamedTuple):
     first: int  # pairs with j < first do not count
     kind: str  # of the loss in `posterior.py`: "logistic", "sharpened" or "entropy"
     sharpness: float
-    share: tuple[int, int] = (0, 1)  # (k, p) has the rows of tiles k, k + p, ...
     weight: float = 1.0  # what the loss of each pair is multiplied by
 
 

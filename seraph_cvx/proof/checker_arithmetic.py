@@ -1,7 +1,8 @@
-"""The linear algebra of the checker: balls and fractions of python-flint, and nothing else.
+"""The numbers of the checkers: how they are read, and the linear algebra of balls and fractions.
 
 A symmetric matrix is proved positive definite as it is eliminated, row by row while it is sparse.
 Of a dense rest T it is proved at once: by a V, found by rounding, with VTV' near the identity.
+All of it is python-flint, and nothing else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,37 @@ FEW_EQUATIONS, MOST_PRODUCTS = 40, 10**6  # solved exactly; about a second of fr
 Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
 
 
+class Malformed(ValueError):
+    """A file that is no certificate, in words."""
+
+
+def fields(
+    content: Any, names: str, others: str = "", words: str = "the file has to have"
+) -> list[Any]:
+    """The values of an object that has just these names; its `others` are not asked for."""
+    if type(content) is not dict or sorted(content) != sorted((names + " " + others).split()):
+        raise Malformed(f"{words} just the fields {', '.join(names.split())}")
+    return [content[name] for name in names.split()]
+
+
+def number(text: Any) -> Any:
+    """A finite double as `float.hex` writes it, or a fraction of integers in hexadecimal."""
+    if type(text) is str and "/" in text:
+        p, q = (int(part, 16) for part in text.split("/"))
+        if q > 0 and text == f"{p:x}/{q:x}":
+            return flint.fmpq(p, q)
+    elif type(text) is str and float.fromhex(text).hex() == text:
+        return flint.fmpq(*float.fromhex(text).as_integer_ratio())
+    raise Malformed(f"{text!r:.50} is no double in hexadecimal, such as those of float.hex")
+
+
+def numbers(content: Any, length: int) -> list[Any]:
+    """Numbers, or sums of lists of them, as rationals."""
+    if type(content) is not list or len(content) != length:
+        raise Malformed("no list, or one whose length is not the announced one")
+    return [sum(map(number, v)) if type(v) is list else number(v) for v in content]
+
+
 class Elimination:
     """A symmetric matrix of balls or rationals, proved positive definite as it is eliminated.
 
@@ -27,26 +59,26 @@ class Elimination:
     V with VTV' within 1/2 of the identity. Exactly zero rows may be in a matrix of rationals.
     """
 
-    def __init__(self, rows: Sequence[Row], number: Any, may_drop: bool = False) -> None:
+    def __init__(self, rows: Sequence[Row], kind: Any, may_drop: bool = False) -> None:
         self.steps: list[tuple[int, Any, list[tuple[int, Any]]]] = []
         self.dropped: list[int] = []
         self.rest: list[int] = []
         self.is_definite = True
-        left = {i: {j: number(v) for j, v in row.items()} for i, row in enumerate(rows)}
+        left = {i: {j: kind(v) for j, v in row.items()} for i, row in enumerate(rows)}
         queue, budget = [(len(row), i) for i, row in left.items()], MOST_PRODUCTS
         heapify(queue)
         while queue:
             size, i = heappop(queue)
             if i not in left or len(left[i]) != size:
                 continue
-            if DENSE < size >= len(left) / 4 and number is flint.arb and self._invert(left):
+            if DENSE < size >= len(left) / 4 and kind is flint.arb and self._invert(left):
                 return
             row = left.pop(i)
             pivot = row.pop(i, 0)
             others = [(j, v) for j, v in row.items() if not v == 0]  # noqa: SIM201
             for j in row:
                 left[j].pop(i, None)
-            budget -= len(others) ** 2 * (number is not flint.arb)
+            budget -= len(others) ** 2 * (kind is not flint.arb)
             if pivot > 0 and budget > 0:
                 self.steps.append((i, pivot, others))
             elif may_drop:
@@ -135,7 +167,7 @@ def _inverse_root(rows: list[list[Any]]) -> Any:
 
 def is_psd(rows: Sequence[Row]) -> bool:
     """Whether a symmetric matrix is proved PSD, in balls or else exactly."""
-    return any(Elimination(rows, number).is_definite for number in (flint.arb, lambda v: v))
+    return any(Elimination(rows, kind).is_definite for kind in (flint.arb, lambda value: value))
 
 
 def solutions_near(
