@@ -15,6 +15,7 @@ rows of M are independent.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,9 +28,12 @@ import numpy as np
 import scipy
 
 from .arithmetic import Array
+from .lower_bound import DualProof
 from .program import ConicProgram
 from .rational import IntegerRows, Rational, fractions, rationals, shifted, solve_all
+from .rounding import UNIT, down, up
 from .steps import Steps
+from .upper_bound import PrimalProof
 
 TOLERANCE = 1e-9
 """Of the simplex method: HiGHS's default is 1e-7, and it takes nothing below 1e-10."""
@@ -38,6 +42,7 @@ FAR = 2**20
 """Multipliers a million times a violation are out of reach of what removes it."""
 
 BASIC, UPPER = (int(getattr(highspy.HighsBasisStatus, name)) for name in ("kBasic", "kUpper"))
+HIGHS: Any = highspy.Highs
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
 
 
@@ -149,6 +154,26 @@ class Vertex:
         )
         return max(((size, k) for k, size in enumerate(sizes) if size > 0), default=(ZERO, -1))
 
+    @cached_property
+    def violated(self) -> list[int]:
+        """The rows that are violated."""
+        marked = enumerate(zip(self.slack, self.program.is_equation.tolist(), strict=True))
+        return [i for i, (slack, equal) in marked if slack < 0 or (equal and slack)]
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the point is dual feasible, and feasible but for the rounding of the data.
+
+        That is, of as many terms as a row has, each by half a unit in its last place.
+        """
+        program, rows = self.program, self.violated
+        if self.dual:
+            return False
+        part, x = abs(program.A[rows]), np.array([abs(_nearest(v)) for v in self.x])
+        sizes = part @ x + [abs(_nearest(program.b[i])) for i in rows]
+        slack = np.array([abs(_nearest(self.slack[i])) for i in rows])
+        return bool((slack <= UNIT * (np.diff(part.indptr) + 1) * sizes).all())
+
     @property
     def primal(self) -> Rational:
         """The largest violation of a row."""
@@ -167,6 +192,7 @@ class Solved(NamedTuple):
     y: list[Rational] | None = None
     conflict: list[Rational] | None = None  # y >= 0 where A'y = 0 and b'y < 0
     descent: list[Rational] | None = None  # x with Ax <= 0 and c'x < 0
+    near: Vertex | None = None  # dual feasible, and feasible but for rounding
 
     def with_best_of(self, vertex: Vertex | None, program: LinearProgram) -> Solved:
         """With the points of a vertex, where they are feasible and better."""
@@ -177,7 +203,10 @@ class Solved(NamedTuple):
             x = vertex.x
         if vertex.program is program and not vertex.dual:
             y = vertex.y if y is None or inner(program.b, vertex.y) < inner(program.b, y) else y
-        return self._replace(x=x, y=y)
+        near = self.near
+        if near is None and vertex.primal and vertex.program is program and vertex.is_near:
+            near = vertex
+        return self._replace(x=x, y=y, near=near)
 
 
 def inner(a: Iterable[Rational], b: Iterable[Rational]) -> Rational:
@@ -203,7 +232,7 @@ class Simplex:
     """HiGHS with a program, whose rows with one variable are bounds."""
 
     def __init__(self, program: LinearProgram, seconds: float) -> None:
-        self.program, self.highs = program, highspy.Highs()
+        self.program, self.highs = program, HIGHS()
         self.fixed = np.full(len(program.c), -1)  # the bound that a variable is held at
         others = program.A[program.others]
         lp = highspy.HighsLp()
@@ -266,7 +295,7 @@ class Simplex:
         """
         program, zoom, far = self.program, _magnification(vertex.dual), FAR * vertex.dual
         columns, rows = self._ends(vertex.slack, _magnification(vertex.primal))
-        weights, stay = np.zeros(len(program.b)), np.zeros(len(program.b), dtype=bool)
+        weights, stay = np.zeros(len(program.b)), np.zeros(len(program.b) + 1, dtype=bool)
         costs = np.zeros(len(program.c))
         for i, weight in zip(vertex.active, vertex.weights, strict=True):
             if i < 0:
@@ -278,7 +307,7 @@ class Simplex:
             ends[stay[program.others]] = 0.0
         self.fixed[:] = -1
         for bound in program.bounds:
-            held = (bound >= 0) & stay[bound]
+            held = stay[bound]  # the last, for no bound, is false
             columns[:, held], self.fixed[held] = 0.0, bound[held]
         costs += program.A.T @ weights
         self.highs.changeColsBounds(len(costs), np.arange(len(costs), dtype=np.int32), *columns)
@@ -356,7 +385,7 @@ def _pivoted(vertex: Vertex | None, best: Solved, steps: Steps) -> Solved:
         if not ratios:
             y = [ZERO] * len(program.b)
             for i, w in zip(vertex.active, weights, strict=True):
-                y[i] = -sign * w
+                y[i] = -sign * w if i >= 0 else y[i]
             y[k] = sign * ONE
             return best._replace(conflict=y)
         vertex = _moved(vertex, min(ratios)[1], k)
@@ -408,31 +437,78 @@ def is_linear(program: ConicProgram) -> bool:
 
 
 def prove_linear(program: ConicProgram, tolerance: float, steps: Steps) -> LinearProof:
-    """Bounds on a linear program from its exact optimum, or rays."""
+    """The exact optimum of a linear program, bounds on it, or rays."""
     began = time.perf_counter()
-    steps.begin("linear program: a vertex by HiGHS, in rationals")
-    counts = [cone.rows for cone in program.cones]
-    equal = np.repeat([cone.kind == "zero" for cone in program.cones], counts).astype(bool)
-    zero, rest = np.flatnonzero(equal), np.flatnonzero(~equal)
-    A, b, c = scipy.sparse.csr_array(program.A), rationals(program.b), rationals(program.c)
-    exact = LinearProgram(A, b, c, equal)
-    if tolerance:
-        (slack,) = rationals([tolerance])
-        ends = [b[i] + slack for i in zero] + [slack - b[i] for i in zero]
-        A = scipy.sparse.vstack([A[zero], -A[zero], A[rest]], format="csr")
-        ends += [b[i] + slack for i in rest]
-        exact = LinearProgram(A, ends, c, np.zeros(len(ends), dtype=bool))
-    found = optimize(exact, steps)
-    moved = None
-    if found.conflict is not None and not tolerance and is_by_rounding(exact, found.conflict):
-        repaired = repair(exact, steps)
+    steps.begin("linear program: a vertex of HiGHS, in rationals")
+    exact = _exact(program, tolerance)
+    found, moved = optimize(exact, steps), None
+    if found.conflict is not None and found.near is not None and not tolerance:
+        size = -inner(exact.b, found.conflict) / max(map(abs, found.conflict))
+        steps.append(f"infeasible as doubles: rows contradict each other by {_nearest(size):.1e}")
+        x, y = found.near.x, found.near.y
+        moved = {i: exact.b[i] - found.near.slack[i] for i in found.near.violated}
+        exact = replace(exact, b=[moved.get(i, value) for i, value in enumerate(exact.b)])
+        found = Solved(x, y)
+    if found.conflict is not None:
+        found = Solved(conflict=found.conflict)
+    dual = primal = optimum = None
+    if found.y is not None:
+        value = -inner(exact.b, found.y)
+        dual = DualProof(down(_fraction(value)), _of_rows(found.y, program, tolerance), None)
+    if found.x is not None:
+        value = inner(exact.c, found.x)
+        bound = math.inf if found.descent else up(_fraction(value))
+        primal = PrimalProof(bound, fractions(found.x))
+        if found.y is not None and value == -inner(exact.b, found.y):
+            optimum = _fraction(value)
+    outcome = (
+        "no point is feasible"
+        if found.conflict
+        else "unbounded"
+        if found.descent
+        else "the optimum"
+        if optimum is not None
+        else "not solved"
+    )
+    seconds = time.perf_counter() - began
+    steps.append(f"linear program, in rationals from a vertex of HiGHS: {outcome}, {seconds:.2g} s")
+    ray = found.conflict and _of_rows(found.conflict, program, tolerance)
+    descent = fractions(found.descent) if found.descent and primal else None
+    moved_ends = moved and {i: _fraction(end) for i, end in moved.items()}
+    return LinearProof(dual, primal, ray, descent, optimum, moved_ends)
 
-    def original(y: list[Rational]) -> list[Fraction]:
-        if not tolerance:
-            return fractions(y)
-        full, k = [ZERO] * len(b), len(zero)
-        for place, i in enumerate(zero):
-            full[i] = y[place] - y[k + place]
-        for i, value in zip(rest, y[2 * k :], strict=True):
-            full[i] = value
-        return fractions(full)
+
+def _fraction(value: Rational) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
+
+
+def _exact(program: ConicProgram, tolerance: float) -> LinearProgram:
+    """A conic program in rationals; with a tolerance each equation is two inequalities."""
+    A, b, c = scipy.sparse.csr_array(program.A), rationals(program.b), rationals(program.c)
+    equal = _is_equation(program)
+    if not tolerance:
+        return LinearProgram(A, b, c, equal)
+    (slack,) = rationals([tolerance])
+    zero, rest = np.flatnonzero(equal).tolist(), np.flatnonzero(~equal).tolist()
+    ends = (
+        [slack + b[i] for i in zero] + [slack - b[i] for i in zero] + [slack + b[i] for i in rest]
+    )
+    A = scipy.sparse.vstack([A[zero], -A[zero], A[rest]], format="csr")
+    return LinearProgram(A, ends, c, np.zeros(len(ends), dtype=bool))
+
+
+def _of_rows(y: list[Rational], program: ConicProgram, tolerance: float) -> list[Fraction]:
+    """Multipliers of a conic program, from those of `_exact`."""
+    if not tolerance:
+        return fractions(y)
+    equal = _is_equation(program)
+    k = int(equal.sum())
+    full = np.empty(len(equal), dtype=object)
+    full[equal] = [v - w for v, w in zip(y[:k], y[k : 2 * k], strict=True)]
+    full[~equal] = y[2 * k :]
+    return fractions(full.tolist())
+
+
+def _is_equation(program: ConicProgram) -> Array:
+    counts = [cone.rows for cone in program.cones]
+    return np.repeat([cone.kind == "zero" for cone in program.cones], counts).astype(bool)
