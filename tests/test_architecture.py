@@ -50,7 +50,7 @@ FOLDERS = [
 MAY_IMPORT = {
     "cvxpy": (
         *("penalties", "m_step", "theory", "race"),
-        *(f"proof.{file}" for file in ("program", "point", "certify")),
+        *(f"proof.{file}" for file in ("program", "point", "certify", "conflict", "registration")),
         "cli.problems",
     ),
     "matplotlib": ("plots",),

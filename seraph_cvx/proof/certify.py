@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -17,7 +18,8 @@ import scipy
 from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
-from .arithmetic import Array, Pair, Vector
+from .arithmetic import Array, Pair, Vector, as_pair
+from .conflict import Conflict, find_conflict
 from .linear import is_linear, prove_linear
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, Unjudged, judge_point
@@ -81,6 +83,29 @@ class ProblemCertificate:
     tolerance: float
     program: ConicProgram = field(repr=False)
     evidence: Evidence = field(repr=False)
+    canonical: CanonicalProblem = field(repr=False)
+    time_limit: float | None = field(default=None, repr=False)
+
+    @cached_property
+    def conflict(self) -> Conflict:
+        """Of an infeasible problem: its constraints that cannot hold together; else empty.
+
+        It is looked for when it is first read, for as long as `certify_problem` was given.
+        """
+        ray = self.evidence.ray_dual
+        if ray is None:
+            return Conflict()
+        return find_conflict(self.canonical, ray, certify_problem, self.time_limit)
+
+    @property
+    def direction(self) -> dict[cp.Variable, Array]:
+        """Of an unbounded problem: where its variables go, the largest by 1; else empty."""
+        ray = self.evidence.ray_primal
+        if ray is None:
+            return {}
+        found = self.canonical.direction(as_pair(ray).high)
+        size = max((float(np.abs(part).max(initial=0.0)) for part in found.values()), default=0.0)
+        return {variable: part / (size or 1.0) for variable, part in found.items()}
 
     @property
     def optimum(self) -> Fraction | None:
@@ -134,7 +159,12 @@ class ProblemCertificate:
         return json.dumps(written)
 
     def __str__(self) -> str:
-        lines = [self.claim]
+        lines = [str(self.conflict), ""] if self.infeasible else []
+        if self.unbounded:
+            moved = {v.name(): d for v, d in self.direction.items() if d.any()}
+            lines = ["The objective improves for ever along this direction:"]
+            lines += [f"  {name} = {_in_short(d)}" for name, d in moved.items()] + [""]
+        lines.append(self.claim)
         if not (self.infeasible or self.unbounded):
             lines += [f"  lower bound   {self.lower!r}", f"  upper bound   {self.upper!r}"]
             lines += [f"  relative gap  {self.relative_gap:.1e}"]
@@ -288,7 +318,7 @@ def certify_problem(
     if canonical.error_of_forms and evidence.ray_primal is not None:
         steps.append("not claimed to be unbounded: CVXPY changes its quadratic forms by rounding")
         evidence.ray_primal = evidence.primal = None
-    return _certificate(canonical, evidence, allowed, steps)
+    return _certificate(canonical, evidence, allowed, steps, time_limit)
 
 
 def _searched(
@@ -443,7 +473,11 @@ def _collect(
 
 
 def _certificate(
-    canonical: CanonicalProblem, evidence: Evidence, tolerance: float, steps: Steps
+    canonical: CanonicalProblem,
+    evidence: Evidence,
+    tolerance: float,
+    steps: Steps,
+    time_limit: float | None,
 ) -> ProblemCertificate:
     """The result; the values of the variables, where they are feasible, may prove more."""
     program = canonical.program
@@ -478,6 +512,8 @@ def _certificate(
         tolerance,
         program,
         evidence,
+        canonical,
+        time_limit,
     )
 
 
@@ -536,6 +572,10 @@ def _moved(b: list[str], moved: dict[int, Fraction] | None) -> list[str]:
     for i, text in zip(changed, _written(list(changed.values())), strict=True):
         b[i] = text
     return b
+
+
+def _in_short(values: Array) -> str:
+    return np.array2string(values, precision=3, threshold=8, suppress_small=True)
 
 
 def _hex(value: float) -> str | None:

@@ -23,6 +23,7 @@ import scipy
 from cvxpy.error import ParameterError, SolverError
 from cvxpy.reductions.cvx_attr2constr import recover_value_for_leaf
 from cvxpy.reductions.dcp2cone.canonicalizers import CANON_METHODS
+from cvxpy.reductions.eval_params import EvalParams
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
 from cvxpy.utilities.psd_utils import TriangleKind
@@ -163,6 +164,7 @@ class CanonicalProblem:
     """A problem of CVXPY with its conic program, and the columns of the user's variables."""
 
     problem: cp.Problem
+    fixed: cp.Problem  # with the values that its parameters had
     program: ConicProgram
     chain: Any
     columns: Any  # CVXPY's parametrized program: where each compiled variable begins
@@ -194,6 +196,22 @@ class CanonicalProblem:
                 )
             np.minimum.at(known, place[place > 0] - 1, size[place > 0])
         return known
+
+    def rows_of_constraints(self) -> dict[int, slice]:
+        """By the identifier of a constraint the rows of its conic form, without its atoms'."""
+        places, start = {}, 0
+        for constraint in self.columns.constraints:
+            rows = sum(arg.size for arg in constraint.args)
+            places[constraint.id] = slice(start, start + rows)
+            start += rows
+        ids = self.chain.compose_constr_id_map().items()
+        return {first: places[last] for first, last in ids if last in places}
+
+    def direction(self, x: Array) -> dict[cp.Variable, Array]:
+        """The values of the user's real variables in a vector of the program's."""
+        places = {variable: self._places(variable) for variable in self.problem.variables()}
+        padded = np.append(0.0, x)
+        return {v: padded[place] for v, place in places.items() if place is not None}
 
     def _places(self, variable: cp.Variable) -> Array | None:
         """For each entry of a variable 1 plus its column, or 0 where it has none."""
@@ -235,7 +253,8 @@ def canonicalize(problem: cp.Problem) -> CanonicalProblem:
     conic = ConicProgram(
         A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
-    return CanonicalProblem(problem, conic, chain, data["param_prob"])
+    fixed = EvalParams().apply(problem)[0] if problem.parameters() else problem
+    return CanonicalProblem(problem, fixed, conic, chain, data["param_prob"])
 
 
 def _compile(problem: cp.Problem, **options: bool) -> tuple[Any, Any, Any]:

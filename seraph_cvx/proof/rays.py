@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from .arithmetic import Pair, Vector, as_pair
+from .arithmetic import Array, Pair, Vector, as_pair
 from .cones import ConeProduct
 from .exact import dependent_columns, inner_product
 from .lower_bound import lower_bound
@@ -41,23 +41,24 @@ def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Vecto
         proof = lower_bound(feasibility, scaled, steps, target=0.5 * value / largest)
         if proof is not None and proof.value > 0.0:
             return proof.y
-    # Phase one: the column t and the row t >= 0 come last.
-    e = ConeProduct(program.cones).interior()
-    m, n = program.A.shape
+    relaxed = phase_one(program, ConeProduct(program.cones).interior())
+    found = solve(relaxed)
+    if not found.is_finite or not found.x[-1] > 0.0:
+        return None
+    proof = lower_bound(relaxed, found, steps)
+    if proof is None or not proof.value > 0.0:
+        return None
+    return Pair(*(part[:-1] for part in as_pair(proof.y)))
+
+
+def phase_one(program: ConicProgram, e: Array) -> ConicProgram:
+    """Minimize t >= 0 subject to b - Ax + te in K; the column of t and the row t >= 0 come last."""
+    n = len(program.c)
     column = scipy.sparse.csc_array(-e[:, None])
     row = scipy.sparse.csc_array(([-1.0], ([0], [n])), shape=(1, n + 1))
     A = scipy.sparse.vstack([scipy.sparse.hstack([program.A, column]), row])
-    c = np.zeros(n + 1)
-    c[n] = 1.0
     cones = (*program.cones, Cone("nonnegative", 1))
-    phase_one = ConicProgram(A, np.append(program.b, 0.0), c, None, cones)
-    found = solve(phase_one)
-    if not found.is_finite or not float(c @ found.x) > 0.0:
-        return None
-    proof = lower_bound(phase_one, found, steps)
-    if proof is None or not proof.value > 0.0:
-        return None
-    return Pair(*(part[:m] for part in as_pair(proof.y)))
+    return ConicProgram(A, np.append(program.b, 0.0), np.append(np.zeros(n), 1.0), None, cones)
 
 
 def prove_ray(program: ConicProgram, steps: Steps) -> Vector | None:

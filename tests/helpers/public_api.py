@@ -13,6 +13,7 @@ from typing import Any
 
 MODULES = {
     "seraph_cvx": "Estimators, M-steps, certificates, races",
+    "seraph_cvx.proof.registration": "Proofs for any convex problem",
     "seraph_cvx.datasets": "Data sets and random samplings of them",
     "seraph_cvx.penalties": "Penalties and constraints on the metric",
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
@@ -31,6 +32,7 @@ RESULTS = [
     "seraph_cvx.fit.path.PathPoint",
     "seraph_cvx.certificate.sampling.SamplingReport",
     "seraph_cvx.proof.certify.ProblemCertificate",
+    "seraph_cvx.proof.conflict.Conflict",
     "seraph_cvx.proof.point.PointReport",
     "seraph_cvx.proof.checker.CheckedCertificate",
     "seraph_cvx.proof.chord.Chord",
