@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import operator
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ def read_problem(path: str | Path) -> cp.Problem:
     ========== ==================================================================================
     .mps .qps  linear and quadratic programs, in free or fixed format, with RANGES, BOUNDS,
                OBJSENSE, QUADOBJ, QMATRIX and QSECTION
+    .lp        linear and quadratic programs in the LP format, by HiGHS
     .dat-s     SDPA's sparse format: minimize c'x subject to x_1 F_1 + ... + x_m F_m - F_0 >> 0
     .cbf       the Conic Benchmark Format: cones F, L=, L+, L-, Q, QR, EXP and POW, and PSD
     ========== ==================================================================================
@@ -90,17 +91,17 @@ def read_problem(path: str | Path) -> cp.Problem:
     ending = path.name.lower().removesuffix(".gz")
     for known, reader in READERS.items():
         if ending.endswith(known):
-            return reader(_Text(path))
+            return reader(_File(path))
     raise ValueError(
         f"{path}: the ending must say the format: {', '.join(READERS)}, or one of these and .gz."
     )
 
 
-class _Text:
-    """The lines of a file, counted from 1, and errors that name one."""
+class _File:
+    """The lines of a file, and errors that name the one that is read."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.line = path, 0
         content = path.read_bytes()
         if path.suffix.lower() == ".gz":
             try:
@@ -109,395 +110,401 @@ class _Text:
                 raise ValueError(f"{path}: no whole gzip file ({error}): get it again.") from None
         self.lines = content.decode("latin-1").split("\n")
 
-    def wrong(self, line: int, words: str) -> ValueError:
-        """The error of a line."""
-        return ValueError(f"{self.path}, line {line}: {words}")
+    def rows(self, comments: str) -> Iterator[str]:
+        """The lines that are neither empty nor comments."""
+        for number, line in enumerate(self.lines, 1):
+            self.line = number
+            if line.strip() and line.lstrip()[0] not in comments:
+                yield line
 
-    def number(self, line: int, text: str) -> float:
-        """The number that a text of a line is."""
-        return self.numbers(line, [text])[0]
+    def wrong(self, words: str) -> ValueError:
+        """The error of the line that is read."""
+        return ValueError(f"{self.path}, line {self.line}: {words}")
 
-    def numbers(self, line: int, texts: Iterable[str]) -> list[float]:
-        """The numbers that the texts of a line are."""
+    def numbers(self, texts: Iterable[str]) -> list[float]:
+        """The numbers that words of the line are."""
         found = []
         for text in texts:
             try:
-                value = float(text)
+                found.append(float(text))
             except ValueError:
-                value = np.nan
-            if np.isnan(value) or "_" in text:
-                raise self.wrong(line, f"{text!r} is no number: write it as 1.5 or -2e-3.")
-            found.append(value)
+                found.append(np.nan)
+            if np.isnan(found[-1]) or "_" in text:
+                raise self.wrong(f"{text!r} is no number: write it as 1.5 or -2e-3.")
         return found
 
 
-def _named(thing: Named, names: Sequence[str], label: str = "") -> Named:
+def _named(thing: Named, names: Iterable[object], label: str = "") -> Named:
     """A variable or a constraint with the file's names of its entries, and a label."""
-    thing.entry_names = tuple(names)
+    thing.entry_names = tuple(map(str, names))
     return thing.set_label(label) if label else thing
-
-
-def _numbered(numbers: Iterable[int]) -> list[str]:
-    """The names of entries that have none."""
-    return [str(k) for k in numbers]
 
 
 # Linear and quadratic programs
 
-ROWS = ("equations", "rows at most", "rows at least")
-BOUNDS = ("fixed variables", "upper bounds", "lower bounds")
+
+def _linear_problem(
+    names: tuple[Sequence[str], Sequence[str]],
+    c: Array,
+    offset: float,
+    maximize: bool,
+    A: Any,
+    P: Any,
+    *ends: Array,
+) -> cp.Problem:
+    """Minimize or maximize c'x + x'Px/2 + offset; names and ends of rows, then of variables."""
+    x = _named(cp.Variable(len(c), name="x"), names[1])
+    objective = c @ x + offset
+    if P.nnz:
+        sign = -1.0 if maximize else 1.0
+        objective += sign * cp.quad_form(x, cp.psd_wrap(sign * P)) / 2.0
+    labels = (
+        ("equations", "rows at most", "rows at least"),
+        ("fixed variables", "upper bounds", "lower bounds"),
+    )
+    constraints = []
+    for part, known, (low, high), kinds in zip((A, None), names, ends, labels, strict=True):
+        equal = low == high
+        choices = (
+            (operator.eq, equal, low),
+            (operator.le, ~equal & (high < INFINITE), high),
+            (operator.ge, ~equal & (low > -INFINITE), low),
+        )
+        for label, (relation, chosen, end) in zip(kinds, choices, strict=True):
+            at = np.flatnonzero(chosen)
+            if len(at):
+                entries = x[at] if part is None else part[at] @ x
+                constraints.append(_named(relation(entries, end[at]), np.array(known)[at], label))
+    return cp.Problem((cp.Maximize if maximize else cp.Minimize)(objective), constraints)
 
 
-@dataclass
-class _Program:
-    """Minimize or maximize c'x + x'Px/2 + offset, with bounds on rows and variables."""
-
-    names: Sequence[str]
-    row_names: Sequence[str]
-    c: Array
-    A: Any
-    row_ends: tuple[Array, Array]
-    ends: tuple[Array, Array]
-    P: Any = None
-    offset: float = 0.0
-    maximize: bool = False
-
-    def stated(self) -> cp.Problem:
-        """The problem in CVXPY, its rows together by kind."""
-        x = _named(cp.Variable(len(self.names), name="x"), self.names)
-        objective = self.c @ x + self.offset
-        if self.P is not None and self.P.nnz:
-            sign = -1.0 if self.maximize else 1.0
-            objective += sign * cp.quad_form(x, cp.psd_wrap(sign * self.P)) / 2.0
-        rows = scipy.sparse.csr_array(self.A)
-        constraints = [
-            *_between(lambda at: rows[at] @ x, self.row_ends, ROWS, self.row_names),
-            *_between(lambda at: x if len(at) == x.size else x[at], self.ends, BOUNDS, self.names),
-        ]
-        return cp.Problem((cp.Maximize if self.maximize else cp.Minimize)(objective), constraints)
-
-
-def _between(
-    part: Callable[[Array], Any],
-    ends: tuple[Array, Array],
-    labels: tuple[str, str, str],
-    names: Sequence[str],
-) -> Iterator[cp.Constraint]:
-    """Constraints that keep entries between two ends: equations, upper ends, lower ends."""
-    low, high = ends
-    equal = low == high
-    chosen = (equal, ~equal & (high < INFINITE), ~equal & (low > -INFINITE))
-    compare = (operator.eq, operator.le, operator.ge)
-    for label, mask, relation, end in zip(labels, chosen, compare, (low, high, low), strict=True):
-        at = np.flatnonzero(mask)
-        if len(at):
-            yield _named(relation(part(at), end[at]), [names[i] for i in at.tolist()], label)
-
-
-def _read_mps(text: _Text) -> cp.Problem:
+def _read_mps(file: _File) -> cp.Problem:
     """In free format, or in fixed format where names hold spaces."""
     try:
-        return _MpsReader(text, str.split).program().stated()
+        return _MpsReader(file, str.split).problem()
     except ValueError as error:
         try:
-            return _MpsReader(text, _split_in_columns).program().stated()
+            return _MpsReader(file, _split_in_columns).problem()
         except ValueError:
             raise error from None
 
 
 def _split_in_columns(line: str) -> list[str]:
     """The fields of a line in fixed format, without those that are left out at its ends."""
-    ends = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
-    fields = [line[first:last].strip() for first, last in ends]
-    while fields and not fields[-1]:
-        fields.pop()
-    while fields and not fields[0]:
-        del fields[0]
-    return fields
+    places = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
+    fields = [line[first:last].strip() for first, last in places]
+    used = [k for k, text in enumerate(fields) if text]
+    return fields[used[0] : used[-1] + 1] if used else []
+
+
+FORMS = ("QUADOBJ", "QSECTION", "QMATRIX")
+"""Sections of quadratic forms: two with one triangle of the matrix, and one with both."""
 
 
 class _MpsReader:
     """Reads an MPS or QPS file, each line by the method of its section."""
 
-    def __init__(self, text: _Text, split: Callable[[str], list[str]]) -> None:
-        self.text = text
-        self.split = split
-        self.line = 0
+    def __init__(self, file: _File, split: Callable[[str], list[str]]) -> None:
+        self.file, self.split = file, split
         self.maximize = False
         self.kinds: dict[str, str] = {}
         self.columns: dict[str, int] = {}
-        self.entries: dict[tuple[str, int], float] = {}
-        self.form: dict[tuple[int, int], float] = {}
-        self.sets: dict[str, str] = {}
-        self.right: dict[str, dict[str, float]] = {"RHS": {}, "RANGES": {}}
-        self.lower: dict[str, float] = {}
-        self.upper: dict[str, float] = {}
+        # by row, and column or set
+        self.values: dict[str, dict[tuple[str, str], float]] = {"COLUMNS": {}}
+        self.ends: dict[str, dict[str, float]] = {"low": {}, "high": {}}
+        self.bound_set: str | None = None
 
-    def wrong(self, words: str) -> ValueError:
-        """The error of the line that is read."""
-        return self.text.wrong(self.line, words)
-
-    def program(self) -> _Program:
-        """The program that the file states."""
-        section = ""
-        for number, line in enumerate(self.text.lines, 1):
-            self.line = number
-            if not line.strip() or line.startswith("*"):
-                continue
-            if not line[0].isspace():
-                section, *words = line.split()
-                if section == "ENDATA":
-                    return self._program()
-                if section not in ("NAME", *SECTIONS):
-                    raise self.wrong(
-                        f"the section {section} is not read. Known are NAME, "
-                        f"{', '.join(SECTIONS)} and ENDATA; a line of data begins with a space."
-                    )
-                if section == "OBJSENSE" and words:
-                    self.read_sense(words, section)
-            elif section in SECTIONS:
-                SECTIONS[section](self, self.split(line.rstrip()), section)
+    def problem(self) -> cp.Problem:
+        """The problem that the file states."""
+        section = "NAME"
+        for line in self.file.rows("*"):
+            words = line.split()
+            if line[0].isspace() and section != "NAME":
+                SECTIONS[section](self, self.split(line), section)
+            elif words[0] == "ENDATA":
+                return self.stated()
+            elif words[0] in ("NAME", *SECTIONS):
+                section = words[0]
+                if section == "OBJSENSE" and words[1:]:
+                    self.read_sense(words[1:], section)
             else:
-                raise self.wrong("data before the section ROWS: delete the line.")
-        raise self.wrong("the file ends before ENDATA: it is not whole, so get it again.")
+                raise self.file.wrong(
+                    f"{words[0]} is no section that is read: NAME, {', '.join(SECTIONS)}, ENDATA. "
+                    "Lines of data begin with a space."
+                )
+        raise self.file.wrong("the file ends before ENDATA: it is not whole, so get it again.")
 
     def read_sense(self, fields: list[str], _: str) -> None:
         """MIN or MAX."""
-        if fields[0].upper()[:3] not in ("MIN", "MAX"):
-            raise self.wrong(f"{fields[0]} is no sense of an objective: write MIN or MAX.")
         self.maximize = fields[0].upper().startswith("MAX")
+
+    def require(self, holds: bool, words: str) -> None:
+        """Raise the error of the line unless something holds."""
+        if not holds:
+            raise self.file.wrong(words)
 
     def read_row(self, fields: list[str], _: str) -> None:
         """A type and a name."""
-        if len(fields) != 2 or fields[0].upper() not in ("N", "L", "G", "E"):
-            raise self.wrong("a row is a type, N, L, G or E, and a name without spaces.")
-        kind, name = fields
-        if name in self.kinds:
-            raise self.wrong(f"there is a row {name} before: give this one another name.")
-        self.kinds[name] = kind.upper()
+        is_row = len(fields) == 2 and fields[0] in ("N", "L", "G", "E")
+        self.require(is_row, "a row is a type, N, L, G or E, and a name without spaces.")
+        self.require(fields[1] not in self.kinds, f"there is a row {fields[1]} before: rename it.")
+        self.kinds[fields[1]] = fields[0]
 
-    def read_column(self, fields: list[str], _: str) -> None:
-        """A name, and rows with numbers."""
+    def read_values(self, fields: list[str], section: str) -> None:
+        """The name of a column or a set (which may be left out), and rows with numbers.
+
+        In the sections of quadratic forms these are rows of their matrix: columns of the program.
+        """
         if "'MARKER'" in fields:
-            if "'INTORG'" in fields:
-                raise self.wrong("integer variables are not read: delete the lines with 'MARKER'.")
+            self.require("'INTORG'" not in fields, "integer variables: delete lines of 'MARKER'.")
             return
-        name = fields[0]
-        column = self.columns.setdefault(name, len(self.columns))
-        for row, value in self.pairs(fields[1:]):
-            if (row, column) in self.entries:
-                raise self.wrong(f"the column {name} has two entries in the row {row}: drop one.")
-            self.entries[row, column] = value
+        found, named = self.values.setdefault(section, {}), len(fields) % 2
+        name, pairs = fields[0] if named else "", fields[named:]
+        if section == "COLUMNS":
+            self.columns.setdefault(name, len(self.columns))
+        for row, value in zip(pairs[::2], self.file.numbers(pairs[1::2]), strict=True):
+            is_known = {row, name} <= self.columns.keys() if section in FORMS else row in self.kinds
+            self.require(is_known, f"there is no {row} or {name}: declare it before.")
+            self.require((row, name) not in found, f"{name} has two numbers for {row}: drop one.")
+            found[row, name] = value
 
-    def pairs(self, fields: list[str]) -> Iterator[tuple[str, float]]:
-        """The rows and the numbers of a line."""
-        if not fields or len(fields) % 2:
-            raise self.wrong("a name, then rows, each with a number, are expected.")
-        for row, value in zip(fields[::2], fields[1::2], strict=True):
-            if row not in self.kinds:
-                raise self.wrong(f"there is no row {row}: declare it in the section ROWS.")
-            yield row, self.text.number(self.line, value)
-
-    def read_right(self, fields: list[str], section: str) -> None:
-        """The name of a set, which may be left out, and rows with numbers."""
-        named, found = len(fields) % 2, self.right[section]
-        for row, value in self.pairs(fields[named:]):
-            if self.is_first(section, fields[0] if named else "") and row in found:
-                raise self.wrong(f"the row {row} has two numbers in {section}: drop one.")
-            found.setdefault(row, value)
-
-    def is_first(self, section: str, name: str) -> bool:
-        """Whether a name is that of the first set of a section, the only one that counts."""
-        return self.sets.setdefault(section, name) == name
-
-    def read_bound(self, fields: list[str], section: str) -> None:
-        """A type, the name of a set, which may be left out, a column and a number."""
-        kind, rest, value = fields[0].upper(), fields[1:], 0.0
-        if kind in ("BV", "LI", "UI", "SC"):
-            raise self.wrong(f"a bound {kind} is of integer variables, which are not read.")
-        if kind in ("UP", "LO", "FX") and len(rest) > 1:
-            value = self.text.number(self.line, rest.pop())
-        elif kind not in ("FR", "MI", "PL"):
-            raise self.wrong("a bound is a type, UP, LO, FX, FR, MI or PL, a column and a number.")
-        elif len(rest) > 1 and rest[1] not in self.columns:
-            del rest[1:]
-        name = rest[-1] if rest else ""
-        if name not in self.columns or len(rest) > 2:
-            raise self.wrong(f"there is no column {name}: its entries in COLUMNS come first.")
-        if not self.is_first(section, rest[0] if len(rest) == 2 else ""):
-            return
-        if kind in ("LO", "FX", "FR", "MI"):
-            self.lower[name] = value if kind in ("LO", "FX") else -np.inf
-        if kind in ("UP", "FX", "FR", "PL"):
-            self.upper[name] = value if kind in ("UP", "FX") else np.inf
-        if kind == "UP" and value < 0.0 and name not in self.lower:
-            raise self.wrong(
-                f"{name} has a negative upper bound and no lower one, which some programs take as "
-                "zero and others as minus infinity: write a line LO or MI before this one."
-            )
-
-    def read_form(self, fields: list[str], section: str) -> None:
-        """Two columns and a number; QMATRIX has both triangles, the others one."""
-        if len(fields) != 3 or not set(fields[:2]) <= self.columns.keys():
-            raise self.wrong("an entry of a quadratic form is two columns and a number.")
-        i, j = (self.columns[name] for name in fields[:2])
-        value = self.text.number(self.line, fields[2])
-        for place in {(i, j)} if section == "QMATRIX" else {(i, j), (j, i)}:
-            if place in self.form:
-                raise self.wrong(f"a second number for {fields[0]} and {fields[1]}: drop one.")
-            self.form[place] = value
-
-    def _program(self) -> _Program:
-        """What has been read, as matrices."""
-        costs = [name for name, kind in self.kinds.items() if kind == "N"]
-        rows = [name for name, kind in self.kinds.items() if kind != "N"]
-        if not costs or not self.columns:
-            raise self.wrong("there is no row of type N for the objective, or no column: add it.")
-        places, n = {name: i for i, name in enumerate(rows)}, len(self.columns)
-        c, entries = np.zeros(n), {}
-        for (row, column), value in self.entries.items():
-            if row in places:
-                entries[places[row], column] = value
-            elif row == costs[0]:
-                c[column] = value
-        P = _sparse(self.form, (n, n))
-        if (P != P.T).nnz:
-            raise self.wrong("QMATRIX is not symmetric: write both triangles of it.")
-        ends = np.array([self.row_ends(name) for name in rows]).reshape(-1, 2).T
-        lower = [self.lower.get(name, 0.0) for name in self.columns]
-        upper = [self.upper.get(name, np.inf) for name in self.columns]
-        return _Program(
-            list(self.columns),
-            rows,
-            c,
-            _sparse(entries, (len(rows), n)),
-            (ends[0], ends[1]),
-            (np.array(lower), np.array(upper)),
-            P,
-            -self.right["RHS"].get(costs[0], 0.0),
-            self.maximize,
+    def read_bound(self, fields: list[str], _: str) -> None:
+        """A type, the name of a set (which may be left out), a column and a number."""
+        kind, *rest = fields
+        known = "UP, LO, FX, FR, MI and PL; integer variables are not read."
+        self.require(kind in BOUNDS, f"{kind} is no type of bounds: these are {known}")
+        value = self.file.numbers([rest.pop()])[0] if kind in ("UP", "LO", "FX") else np.inf
+        named = len(rest) > 1 and rest[1] in self.columns
+        name = rest[named] if rest else ""
+        self.require(name in self.columns, f"there is no column {name}: its entries come before.")
+        if self.bound_set is None:
+            self.bound_set = rest[0] if named else ""
+        if self.bound_set != (rest[0] if named else ""):
+            return  # only the first set counts
+        for side, sign in BOUNDS[kind]:
+            self.ends[side][name] = sign * value
+        self.require(
+            kind != "UP" or value >= 0.0 or name in self.ends["low"],
+            f"{name} has a negative upper bound and no lower one, which is taken as 0 or as minus "
+            "infinity, depending on the program: write a line LO or MI before this one.",
         )
 
-    def row_ends(self, name: str) -> tuple[float, float]:
-        """The ends between which a row is kept."""
-        right, kind = self.right["RHS"].get(name, 0.0), self.kinds[name]
-        width = self.right["RANGES"].get(name, 0.0 if kind == "E" else np.inf)
-        if kind == "E":
-            return min(right, right + width), max(right, right + width)
-        return (right, right + abs(width)) if kind == "G" else (right - abs(width), right)
+    def stated(self) -> cp.Problem:
+        """The problem that has been read."""
+        costs = [name for name, kind in self.kinds.items() if kind == "N"]
+        rows = {
+            name: k for k, name in enumerate(n for n, kind in self.kinds.items() if kind != "N")
+        }
+        self.require(bool(costs and self.columns), "a row of type N or columns are missing.")
+        c = [self.values["COLUMNS"].get((costs[0], name), 0.0) for name in self.columns]
+        entries = {at: v for at, v in self.values["COLUMNS"].items() if at[0] in rows}
+        P = scipy.sparse.csr_array((len(c), len(c)))
+        for section in FORMS:
+            Q = _sparse(self.values.get(section, {}), self.columns, self.columns)
+            if section != "QMATRIX":  # one triangle
+                Q = Q + (Q.T - scipy.sparse.diags_array(Q.diagonal()))
+            self.require(not (Q != Q.T).nnz, "the quadratic form has numbers on one side only.")
+            P = P + Q
+        sets = [self.values.get(section, {}) for section in ("RHS", "RANGES")]
+        right, ranges = (
+            {row: value for (row, name), value in found.items() if name == next(iter(found))[1]}
+            for found in sets
+        )
+        row_ends = [
+            _row_ends(self.kinds[row], right.get(row, 0.0), ranges.get(row)) for row in rows
+        ]
+        ends = [
+            (self.ends["low"].get(k, 0.0), self.ends["high"].get(k, np.inf)) for k in self.columns
+        ]
+        return _linear_problem(
+            (list(rows), list(self.columns)),
+            np.array(c),
+            -right.get(costs[0], 0.0),
+            self.maximize,
+            _sparse(entries, rows, self.columns),
+            P,
+            np.array(row_ends).reshape(-1, 2).T,
+            np.array(ends).T,
+        )
 
 
 SECTIONS: dict[str, Callable[[_MpsReader, list[str], str], None]] = {
     "OBJSENSE": _MpsReader.read_sense,
     "ROWS": _MpsReader.read_row,
-    "COLUMNS": _MpsReader.read_column,
-    "RHS": _MpsReader.read_right,
-    "RANGES": _MpsReader.read_right,
+    **dict.fromkeys(("COLUMNS", "RHS", "RANGES", *FORMS), _MpsReader.read_values),
     "BOUNDS": _MpsReader.read_bound,
-    **dict.fromkeys(("QUADOBJ", "QMATRIX", "QSECTION"), _MpsReader.read_form),
 }
 """The method for the lines of each section of an MPS file."""
 
+BOUNDS = {
+    "UP": [("high", 1.0)],
+    "LO": [("low", 1.0)],
+    "FX": [("low", 1.0), ("high", 1.0)],
+    "FR": [("low", -1.0), ("high", 1.0)],
+    "MI": [("low", -1.0)],
+    "PL": [("high", 1.0)],
+}
+"""The ends that each type of bounds is of, and the sign of the number or of infinity there."""
 
-def _sparse(entries: dict[tuple[int, int], float], shape: tuple[int, int]) -> Any:
-    """A matrix of entries by their places."""
-    values = np.fromiter(entries.values(), np.float64, len(entries))
-    places = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
-    return scipy.sparse.csr_array((values, (places[:, 0], places[:, 1])), shape=shape)
+
+def _row_ends(kind: str, right: float, width: float | None) -> tuple[float, float]:
+    """The ends of a row of an MPS file, whose range has a width; where it has none, no range."""
+    if kind == "E":
+        return right + min(width or 0.0, 0.0), right + max(width or 0.0, 0.0)
+    size = np.inf if width is None else abs(width)
+    return (right - size, right) if kind == "L" else (right, right + size)
+
+
+def _sparse(entries: dict[tuple[str, str], float], rows: Any, columns: Any) -> Any:
+    """A matrix of entries by the names of their rows and columns, which have indices."""
+    places = [rows[i] for i, _ in entries], [columns[j] for _, j in entries]
+    shape = (len(rows), len(columns))
+    return scipy.sparse.csr_array((list(entries.values()), places), shape=shape, dtype=np.float64)
+
+
+def _read_lp(file: _File) -> cp.Problem:
+    """By HiGHS, which must not leave anything out."""
+    import highspy
+
+    def parsed(lines: Sequence[str]) -> tuple[Any, str]:
+        """The model of some lines, or None; and what HiGHS says of entries that it ignores."""
+        highs = highspy.Highs()  # type: ignore[no-untyped-call]
+        highs.setOptionValue("log_to_console", False)
+        with tempfile.TemporaryDirectory() as folder:
+            copy, log = Path(folder) / "problem.lp", Path(folder) / "log"
+            copy.write_text("\n".join(lines), encoding="latin-1")
+            highs.setOptionValue("log_file", str(log))
+            status = highs.readModel(str(copy))
+            said = [line for line in log.read_text().splitlines() if "ignored" in line]
+        return (None if status == highspy.HighsStatus.kError else highs.getModel()), " ".join(said)
+
+    model, ignored = parsed(file.lines)
+    if model is None:
+        readable, file.line = 0, len(file.lines)
+        while file.line - readable > 1:  # a file that is cut off where it is right can be read
+            middle = (readable + file.line) // 2
+            if parsed([*file.lines[:middle], "end"])[0] is None:
+                file.line = middle
+            else:
+                readable = middle
+        raise file.wrong("HiGHS cannot read on from here: compare it with the LP format.")
+    lp, form = model.lp_, model.hessian_
+    if ignored or len(lp.integrality_):
+        raise file.wrong(ignored or "integer variables are not read: delete their sections.")
+    m, n = lp.num_row_, lp.num_col_
+    entries = lp.a_matrix_
+    A = scipy.sparse.csc_array((entries.value_, entries.index_, entries.start_), shape=(m, n))
+    P = scipy.sparse.csc_array((n, n))
+    if form.dim_:
+        lower = scipy.sparse.csc_array((form.value_, form.index_, form.start_), shape=(n, n))
+        P = lower + scipy.sparse.tril(lower, -1).T
+    return _linear_problem(
+        (lp.row_names_, lp.col_names_),
+        np.array(lp.col_cost_),
+        lp.offset_,
+        lp.sense_ == highspy.ObjSense.kMaximize,
+        A.tocsr(),
+        P,
+        np.array([lp.row_lower_, lp.row_upper_]),
+        np.array([lp.col_lower_, lp.col_upper_]),
+    )
+
+
+# Semidefinite and conic programs
 
 
 class _Table:
     """Lines that each hold some indices and then a number."""
 
-    def __init__(
-        self, text: _Text, rows: list[tuple[int, list[str]]], names: Sequence[str]
-    ) -> None:
-        self.text, self.names = text, names
-        self.lines = [line for line, _ in rows]
-        for line, words in rows:
-            if len(words) != len(names) + 1:
-                raise text.wrong(line, f"{', '.join(names)} and a number are expected.")
-        numbers = [text.numbers(line, words) for line, words in rows]
-        self.numbers = np.array(numbers, dtype=np.float64).reshape(-1, len(names) + 1)
-        self.values = self.numbers[:, -1]
+    def __init__(self, file: _File, names: Sequence[str]) -> None:
+        self.file, self.names = file, names
+        self.lines: list[int] = []
+        self.numbers: list[list[float]] = []
+
+    def add(self, words: list[str]) -> None:
+        """Take the line that is read."""
+        if len(words) != len(self.names) + 1:
+            raise self.file.wrong(f"{', '.join(self.names)} and a number are expected.")
+        self.lines.append(self.file.line)
+        self.numbers.append(self.file.numbers(words))
+
+    @property
+    def values(self) -> Array:
+        """The numbers at the ends of the lines."""
+        return np.array([row[-1] for row in self.numbers])
 
     def require(self, holds: Array, words: str) -> None:
         """Raise the error of the first line for which something does not hold."""
         if not holds.all():
-            raise self.text.wrong(self.lines[int(np.argmin(holds))], words)
+            self.file.line = self.lines[int(np.argmin(holds))]
+            raise self.file.wrong(words)
 
     def index(self, name: str, low: int, high: Any) -> Array:
         """A column of indices, each from `low` to `high`, which may differ from line to line."""
-        found = self.numbers[:, self.names.index(name)]
+        place = self.names.index(name)
+        found = np.array([row[place] for row in self.numbers])
         inside = (found >= low) & (found <= high) & (found == np.floor(found))
         self.require(inside, f"there is no {name} of this number: it was not declared.")
         return found.astype(np.int64)
 
-    def require_once(self, *indices: Array) -> None:
-        """Raise an error where two lines have the same indices."""
-        _, first = np.unique(np.array(indices), axis=1, return_index=True)
-        is_first = np.zeros(len(self.lines), dtype=bool)
-        is_first[first] = True
+    def matrix(self, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
+        """The sparse matrix with the numbers at these places, each of which is there once."""
+        _, first = np.unique(rows * shape[1] + columns, return_index=True)
+        is_first = np.isin(np.arange(len(rows)), first)
         self.require(is_first, "this entry has a number in another line: drop one of them.")
+        return scipy.sparse.csr_array((self.values, (rows, columns)), shape=shape)
 
-    def matrices(
-        self, which: Array, orders: Array, outer: Array, count: int, low: int = 0
-    ) -> list[Any]:
+    def squares(self, which: Array, orders: Array, outer: Array, count: int, low: int) -> list[Any]:
         """For each symmetric matrix, a row with its entries for each value of an outer index.
 
         A negative order is that of a diagonal matrix, of which only the diagonal is kept.
         """
-        i, j = (
-            self.index(k, low, np.abs(orders)[which] - 1 + low) - low for k in ("row", "column")
-        )
+        last = np.abs(orders)[which] - 1 + low
+        i, j = (self.index(name, low, last) - low for name in ("row", "column"))
         self.require((i == j) | (orders[which] > 0), "the block is diagonal: so are its entries.")
-        self.require_once(which, outer, np.minimum(i, j), np.maximum(i, j))
-        off = np.flatnonzero(i != j)
-        at = np.concatenate([np.arange(len(i)), off])
-        place = np.concatenate([i, j[off]])
-        place += np.concatenate([j, i[off]]) * np.maximum(orders, 0)[which[at]]
-        found = []
-        for number, order in enumerate(orders.tolist()):
-            own = which[at] == number
-            entries = (self.values[at[own]], (outer[at[own]], place[own]))
-            size = order**2 if order > 0 else -order
-            found.append(scipy.sparse.csr_array(entries, shape=(count, size)))
-        return found
+        sizes = np.where(orders > 0, orders**2, -orders)
+        begins, steps = np.cumsum(sizes) - sizes, np.maximum(orders, 0)[which]
+        below = begins[which] + np.maximum(i, j) + np.minimum(i, j) * steps
+        shape = (count, int(sizes.sum()))
+        lower = self.matrix(outer, below, shape).tocoo()
+        above = begins[which] + np.minimum(i, j) + np.maximum(i, j) * steps
+        off = i != j
+        upper = scipy.sparse.csr_array((self.values[off], (outer[off], above[off])), shape=shape)
+        both = (lower + upper).tocsc()
+        return [both[:, k : k + size].tocsr() for k, size in zip(begins, sizes, strict=True)]
 
 
-# SDPA's sparse format
-
-
-def _read_sdpa(text: _Text) -> cp.Problem:
+def _read_sdpa(file: _File) -> cp.Problem:
     """Minimize c'x subject to x_1 F_1 + ... + x_m F_m - F_0 PSD, block by block."""
     unbraced = str.maketrans("{}(),", "     ")
-    lines = [(k, line.translate(unbraced).split()) for k, line in enumerate(text.lines, 1)]
-    rows = iter([row for row in lines if row[1] and row[1][0][0] not in '"*'])
+    rows = (line.translate(unbraced).split() for line in file.rows('"*'))
 
     def take(count: int, what: str) -> list[float]:
         """So many numbers of the lines that come next."""
         found: list[float] = []
         while len(found) < count:
-            line, words = next(rows, (len(lines), []))
-            if not words:
-                raise text.wrong(line, f"the file ends before {what}: get it again.")
-            found += text.numbers(line, words[: count - len(found)])
+            words = next(rows, None)
+            if words is None:
+                raise file.wrong(f"the file ends before {what}: get it again.")
+            found += file.numbers(words[: count - len(found)])
         return found
 
     m, n_blocks = (int(take(1, f"the number of {what}")[0]) for what in ("variables", "blocks"))
     orders = np.array(take(n_blocks, "the sizes of the blocks"), dtype=np.int64)
     if m < 1 or not orders.all():
-        raise text.wrong(1, "a variable is needed, and blocks must not be empty.")
-    x = _named(cp.Variable(m, name="x"), _numbered(range(1, m + 1)))
+        raise file.wrong("a variable is needed, and blocks must not be empty.")
+    x = _named(cp.Variable(m, name="x"), range(1, m + 1))
     objective = cp.Minimize(np.array(take(m, "the objective")) @ x)
-    table = _Table(text, list(rows), ("matrix", "block", "row", "column"))
+    table = _Table(file, ("matrix", "block", "row", "column"))
+    for words in rows:
+        table.add(words)
     which, outer = table.index("block", 1, n_blocks) - 1, table.index("matrix", 0, m)
     constraints = []
-    for number, F in enumerate(table.matrices(which, orders, outer, m + 1, low=1)):
+    for number, F in enumerate(table.squares(which, orders, outer, m + 1, 1)):
         order = int(orders[number])
         slack = F[1:].T @ x - F[[0]].toarray()[0]
         constraint = _is_psd(slack, order) if order > 0 else slack >= 0
-        names = _numbered(range(1, abs(order) + 1))
+        names = range(1, abs(order) + 1)
         constraints.append(_named(constraint, names, f"block {number + 1}"))
     return cp.Problem(objective, constraints)
 
@@ -506,8 +513,6 @@ def _is_psd(entries: Any, order: int) -> cp.Constraint:
     """The constraint that a symmetric matrix of these entries is PSD."""
     return cp.reshape(entries, (order, order), order="F") >> 0
 
-
-# The Conic Benchmark Format
 
 COORDINATES = {
     "OBJFCOORD": ("PSD variable", "row", "column"),
@@ -524,153 +529,138 @@ COORDINATES = {
 class _CbfReader:
     """Reads the parts of a CBF file, and states the problem."""
 
-    def __init__(self, text: _Text) -> None:
-        self.text = text
-        lines = enumerate(text.lines, 1)
-        self.rows = iter([(k, s.split()) for k, s in lines if s.strip() and s[0] != "#"])
-        self.line = 1
+    def __init__(self, file: _File) -> None:
+        self.file = file
+        self.rows = (line.split() for line in file.rows("#"))
         self.part = ""
-        self.sense = cp.Minimize
+        self.sense = "MIN"
+        self.offset = 0.0
         self.orders: dict[str, list[int]] = {"PSDVAR": [], "PSDCON": []}
         self.cones: dict[str, list[tuple[str, int]]] = {"VAR": [], "CON": []}
         self.powers: list[list[float]] = []
-        self.tables = {part: _Table(text, [], names) for part, names in COORDINATES.items()}
-        self.offset = 0.0
+        self.tables = {part: _Table(file, names) for part, names in COORDINATES.items()}
 
-    def wrong(self, words: str) -> ValueError:
-        """The error of the line that is read."""
-        return self.text.wrong(self.line, words)
+    def problem(self) -> cp.Problem:
+        """The problem that the file states."""
+        for words in self.rows:
+            self.part = words[0]
+            if self.part not in PARTS:
+                raise self.file.wrong(
+                    f"{self.part} is no part that is read: {', '.join(PARTS)}. Integer variables "
+                    "(INT) are not: delete the part to have the relaxation."
+                )
+            PARTS[self.part](self)
+        return self.stated()
 
     def words(self) -> list[str]:
         """The words of the line that comes next."""
-        self.line, words = next(self.rows, (self.line, []))
-        if not words:
-            raise self.wrong(f"the file ends inside of {self.part}: it is not whole, get it again.")
+        words = next(self.rows, None)
+        if words is None:
+            raise self.file.wrong(f"the file ends inside of {self.part}: get it again.")
         return words
-
-    def number(self) -> float:
-        """The number of the line that comes next."""
-        words = self.words()
-        return self.text.number(self.line, words[0])
 
     def integers(self, count: int = 1) -> list[int]:
         """The integers of the line that comes next, none negative."""
         words = self.words()
         if len(words) != count or not all(word.isdecimal() for word in words):
-            raise self.wrong(f"integers are expected in this line of {self.part}: {count}.")
+            raise self.file.wrong(f"{self.part} has {count} integers in this line.")
         return list(map(int, words))
 
-    def problem(self) -> cp.Problem:
-        """The problem that the file states."""
-        for line, words in self.rows:
-            self.line, self.part = line, words[0]
-            self.read_part()
-        return self.stated()
+    def number(self) -> float:
+        """The number of the line that comes next."""
+        return self.file.numbers(self.words()[:1])[0]
 
-    def read_part(self) -> None:
-        """Read the part whose name has just been read."""
-        part = self.part
-        if part == "VER":
-            self.integers()
-        elif part == "OBJSENSE":
-            senses = {"MIN": cp.Minimize, "MAX": cp.Maximize}
-            word = self.words()[0]
-            if word not in senses:
-                raise self.wrong(f"OBJSENSE is MIN or MAX, not {word}.")
-            self.sense = senses[word]
-        elif part in self.orders:
-            self.orders[part] = [self.integers()[0] for _ in range(self.integers()[0])]
-        elif part in self.cones:
-            self.read_cones()
-        elif part == "POWCONES":
-            for _ in range(self.integers(2)[0]):
-                self.powers.append([self.number() for _ in range(self.integers()[0])])
-        elif part in COORDINATES:
-            rows = [(self.words(), self.line)[::-1] for _ in range(self.integers()[0])]
-            self.tables[part] = _Table(self.text, rows, COORDINATES[part])
-        elif part == "OBJBCOORD":
-            self.offset = self.number()
-        elif part == "INT":
-            raise self.wrong("integer variables are not read: delete INT to have the relaxation.")
-        else:
-            raise self.wrong(
-                f"the part {part} is not read. Known are VER, OBJSENSE, PSDVAR, PSDCON, VAR, CON, "
-                f"POWCONES, OBJBCOORD, {', '.join(COORDINATES)}."
-            )
+    def read_sense(self) -> None:
+        """MIN or MAX."""
+        self.sense = self.words()[0]
+        if self.sense not in ("MIN", "MAX"):
+            raise self.file.wrong(f"OBJSENSE is MIN or MAX, not {self.sense}.")
+
+    def read_offset(self) -> None:
+        """The constant of the objective."""
+        self.offset = self.number()
+
+    def read_orders(self) -> None:
+        """The orders of PSD variables or constraints."""
+        self.orders[self.part] = [self.integers()[0] for _ in range(self.integers()[0])]
+
+    def read_powers(self) -> None:
+        """The exponents of power cones."""
+        for _ in range(self.integers(2)[0]):
+            self.powers.append([self.number() for _ in range(self.integers()[0])])
+
+    def read_table(self) -> None:
+        """A list of entries."""
+        for _ in range(self.integers()[0]):
+            self.tables[self.part].add(self.words())
 
     def read_cones(self) -> None:
-        """Read the cones of the variables or of the constraints."""
+        """The cones of the variables or of the constraints."""
         size, count = self.integers(2)
-        found = self.cones[self.part]
+        sizes = {"EXP": 3} | {f"@{k}:POW": 3 for k, a in enumerate(self.powers) if len(a) == 2}
         for _ in range(count):
             kind, rows, *_ = *self.words(), ""
-            power = [k for k in range(len(self.powers)) if kind == f"@{k}:POW"]
-            least = {"F": 0, "L=": 0, "L+": 0, "L-": 0, "Q": 1, "QR": 2, "EXP": 3}.get(kind)
-            exact = 3 if kind == "EXP" else len(self.powers[power[0]]) + 1 if power else None
-            if not rows.isdecimal() or (least is None and exact is None):
-                raise self.wrong(
-                    f"{kind} {rows} is no cone that is read: F, L=, L+, L-, Q, QR, EXP and "
-                    "@k:POW, whose exponents are declared before, and the number of its rows."
+            known = kind in sizes or kind in ("F", "L=", "L+", "L-", "Q", "QR")
+            if not known or not rows.isdecimal():
+                raise self.file.wrong(
+                    f"{kind} {rows} is no cone that is read: F, L=, L+, L-, Q, QR, EXP and @k:POW, "
+                    "whose two exponents come before, each with the number of its rows."
                 )
-            if int(rows) != exact if exact else int(rows) < (least or 0):
-                raise self.wrong(f"a cone {kind} cannot have {rows} rows.")
-            found.append((kind, int(rows)))
-        if sum(rows for _, rows in found) != size:
-            raise self.wrong(f"the cones of {self.part} do not have {size} rows together.")
+            if int(rows) != sizes.get(kind, int(rows)) or int(rows) < kind.count("Q") + (
+                kind == "QR"
+            ):
+                raise self.file.wrong(f"a cone {kind} cannot have {rows} rows.")
+            self.cones[self.part].append((kind, int(rows)))
+        if sum(rows for _, rows in self.cones[self.part]) != size:
+            raise self.file.wrong(f"the cones of {self.part} do not have {size} rows together.")
 
     def stated(self) -> cp.Problem:
         """The problem in CVXPY, cones of one kind and size together."""
         n, m = (sum(rows for _, rows in self.cones[part]) for part in ("VAR", "CON"))
-        x: Any = _named(cp.Variable(n, name="x"), _numbered(range(n))) if n else None
-        orders = np.array(self.orders["PSDVAR"], dtype=np.int64)
+        x: Any = _named(cp.Variable(n, name="x"), range(n)) if n else None
+        orders = self.orders["PSDVAR"]
         squares = [cp.Variable((k, k), symmetric=True, name=f"X{j}") for j, k in enumerate(orders)]
-        A = self.matrix("ACOORD", m, n)
-        b = self.matrix("BCOORD", m).toarray()[0]
-        F = self.matrices("FCOORD", "PSD variable", orders, "constraint", m)
 
-        def affine(linear: Any, forms: list[Any], constant: Any) -> Any:
+        def affine(linear: Any, forms: list[Any], constant: Array) -> Any:
             """An affine expression of all variables."""
             terms = [form @ cp.vec(X, order="F") for form, X in zip(forms, squares, strict=True)]
             return sum(terms, constant if x is None else linear @ x + constant)
 
-        c = self.matrix("OBJACOORD", n)
-        costs = self.matrices("OBJFCOORD", "PSD variable", orders)
-        objective = affine(c, costs, np.array([self.offset]))
+        A, b = self.matrix("ACOORD", m, n), self.matrix("BCOORD", m, 1).toarray()[:, 0]
+        F = self.squares("FCOORD", "PSDVAR", m)
+        cost = self.matrix("OBJACOORD", n, 1).T
+        value = affine(cost, self.squares("OBJFCOORD", "PSDVAR"), np.array([self.offset]))
         constraints = [
-            _named(X >> 0, _numbered(range(X.shape[0])), f"PSD variable {j}")
-            for j, X in enumerate(squares)
+            _named(X >> 0, range(k), f"PSD variable {j}")
+            for j, (X, k) in enumerate(zip(squares, orders, strict=True))
         ]
         constraints += self.in_cones("VAR", lambda at: x[at])
         constraints += self.in_cones(
             "CON", lambda at: affine(A[at], [form[at] for form in F], b[at])
         )
-        orders = np.array(self.orders["PSDCON"], dtype=np.int64)
-        H = self.matrices("HCOORD", "PSD constraint", orders, "variable", n)
-        D = self.matrices("DCOORD", "PSD constraint", orders)
-        for k, order in enumerate(orders.tolist()):
-            entries = H[k].T @ x + D[k].toarray()[0]
-            named = _named(_is_psd(entries, order), _numbered(range(order)), f"PSD constraint {k}")
-            constraints.append(named)
-        return cp.Problem(self.sense(cp.sum(objective)), constraints)
+        parts = self.squares("HCOORD", "PSDCON", n), self.squares("DCOORD", "PSDCON")
+        orders = self.orders["PSDCON"]
+        for k, (order, H, D) in enumerate(zip(orders, *parts, strict=True)):
+            entries = H.T @ x + D.toarray()[0]
+            constraints.append(_named(_is_psd(entries, order), range(order), f"PSD constraint {k}"))
+        sense = cp.Minimize if self.sense == "MIN" else cp.Maximize
+        return cp.Problem(sense(cp.sum(value)), constraints)
 
-    def matrix(self, part: str, *sizes: int) -> Any:
-        """The matrix of a list of entries; of one index, a matrix with one row."""
+    def matrix(self, part: str, rows: int, columns: int) -> Any:
+        """The matrix of a list of entries; of one index, a column."""
         table = self.tables[part]
-        pairs = zip(COORDINATES[part], sizes, strict=True)
-        places = [table.index(name, 0, size - 1) for name, size in pairs]
-        table.require_once(*places)
-        if len(sizes) == 1:
-            places, sizes = [np.zeros_like(places[0]), *places], (1, *sizes)
-        return scipy.sparse.csr_array((table.values, tuple(places)), shape=sizes)
+        pairs = zip(table.names, (rows, columns), strict=False)
+        i, j, *_ = *(table.index(name, 0, size - 1) for name, size in pairs), np.int64(0)
+        return table.matrix(i, j + np.zeros_like(i), (rows, columns))
 
-    def matrices(
-        self, part: str, name: str, orders: Array, outer: str = "", count: int = 1
-    ) -> list[Any]:
-        """The symmetric matrices of a list of entries, a row for each value of an outer index."""
-        table = self.tables[part]
+    def squares(self, part: str, declared: str, count: int = 1) -> list[Any]:
+        """The symmetric matrices of a list of entries, a row for each value of another index."""
+        table, orders = self.tables[part], np.array(self.orders[declared], dtype=np.int64)
+        name = "PSD variable" if declared == "PSDVAR" else "PSD constraint"
         which = table.index(name, 0, len(orders) - 1)
-        rows = table.index(outer, 0, count - 1) if outer else np.zeros_like(which)
-        return table.matrices(which, orders, rows, count)
+        others = [other for other in table.names if other in ("variable", "constraint")]
+        rows = [table.index(other, 0, count - 1) for other in others]
+        return table.squares(which, orders, rows[0] if rows else np.zeros_like(which), count, 0)
 
     def in_cones(self, part: str, rows: Callable[[Array], Any]) -> Iterator[cp.Constraint]:
         """The constraints that the rows of a part are in its cones."""
@@ -685,38 +675,46 @@ class _CbfReader:
             if kind != "F":
                 at = np.array(places).T if size else np.concatenate(places)
                 names = at[0] if size else at
-                yield _named(self.in_cone(kind, rows, at), _numbered(names), f"{what} in {kind}")
+                yield _named(self.in_cone(kind, rows, at), names, f"{what} in {kind}")
 
     def in_cone(self, kind: str, rows: Callable[[Array], Any], at: Array) -> cp.Constraint:
         """The constraint that the rows of each column of `at` are in a cone."""
-        if kind in ("L=", "L+", "L-"):
+        if kind[0] == "L":
             return {"L=": operator.eq, "L+": operator.ge, "L-": operator.le}[kind](rows(at), 0)
         if kind == "EXP":
             return cp.ExpCone(rows(at[2]), rows(at[1]), rows(at[0]))
+
+        def together(at: Array) -> Any:
+            return cp.reshape(rows(at.ravel(order="F")), at.shape, order="F")
+
         if kind.endswith("POW"):
-            alpha = self.powers[int(kind[1:-4])]
-            shares = np.array(alpha) / sum(alpha)
-            if len(alpha) == 2:
-                return cp.PowCone3D(rows(at[0]), rows(at[1]), rows(at[2]), shares[0])
-            W = cp.reshape(rows(at[:-1].ravel(order="F")), at[:-1].shape, order="F")
-            return cp.PowConeND(W, rows(at[-1]), np.outer(shares, np.ones(at.shape[1])), axis=0)
-        is_rotated = kind == "QR"  # 2uv = (u + v/2)^2 - (u - v/2)^2, without rounding
-        places = at[1 + is_rotated :]
-        top = rows(at[0])
-        parts = []
-        if is_rotated:
+            first, second = self.powers[int(kind[1:-4])]
+            return cp.PowCone3D(rows(at[0]), rows(at[1]), rows(at[2]), first / (first + second))
+        top, rest = rows(at[0]), [together(at[1:])] if len(at) > 1 else []
+        if kind == "QR":  # 2uv = (u + v/2)^2 - (u - v/2)^2, without rounding
             half = rows(at[1]) / 2.0
-            parts = [cp.reshape(top - half, (1, at.shape[1]), order="F")]
+            rest = [cp.reshape(top - half, (1, at.shape[1]), order="F")]
+            rest += [together(at[2:])] if len(at) > 2 else []
             top += half
-        if len(places):
-            parts.append(cp.reshape(rows(places.ravel(order="F")), places.shape, order="F"))
-        return cp.SOC(top, cp.vstack(parts), axis=0) if parts else top >= 0
+        return cp.SOC(top, cp.vstack(rest), axis=0) if rest else top >= 0
 
 
-READERS: dict[str, Callable[[_Text], cp.Problem]] = {
+PARTS: dict[str, Callable[[_CbfReader], object]] = {
+    "VER": _CbfReader.integers,
+    "OBJSENSE": _CbfReader.read_sense,
+    "OBJBCOORD": _CbfReader.read_offset,
+    **dict.fromkeys(("PSDVAR", "PSDCON"), _CbfReader.read_orders),
+    "POWCONES": _CbfReader.read_powers,
+    **dict.fromkeys(("VAR", "CON"), _CbfReader.read_cones),
+    **dict.fromkeys(COORDINATES, _CbfReader.read_table),
+}
+"""The method for each part of a CBF file."""
+
+READERS: dict[str, Callable[[_File], cp.Problem]] = {
     ".mps": _read_mps,
     ".qps": _read_mps,
+    ".lp": _read_lp,
     ".dat-s": _read_sdpa,
-    ".cbf": lambda text: _CbfReader(text).problem(),
+    ".cbf": lambda file: _CbfReader(file).problem(),
 }
 """What reads the files with each ending."""

@@ -56,6 +56,21 @@ SDPA = """"the largest t with [[1, 1], [1, 4]] - t I PSD, and t <= 10, t >= -3
 1 2 2 2 1
 """
 
+LP = """\\ three foods, as in the other format
+Minimize
+ cost: bread + 2 milk - salt + 5
+Subject To
+ low: bread + milk >= 1.5
+ fat: bread + milk <= 4
+ iron: bread >= 1
+ mass: salt - milk <= 7
+ mass2: salt - milk >= 4
+Bounds
+ bread <= 4
+ -1 <= milk <= 1
+End
+"""
+
 CBF = """# every kind of cone
 VER
 3
@@ -188,6 +203,21 @@ def test_formulas_agree_fixed_format_with_spaces_in_names(tmp_path):
     assert problem.variables()[0].entry_names[0] == "A RYE"
 
 
+def test_formulas_agree_the_same_program_in_the_lp_format(tmp_path):
+    problem = read_problem(written(tmp_path, "diet.lp.gz", LP))
+    assert optimum(problem) == pytest.approx(-0.5)
+    assert problem.variables()[0].entry_names == ("bread", "milk", "salt")
+    names = {c.label: c.entry_names for c in problem.constraints}
+    assert names["rows at least"] == ("low", "iron", "mass2")
+
+
+def test_closed_form_a_quadratic_program_in_the_lp_format(tmp_path):
+    text = "Maximize\n o: 2 x + 4 y + [ - 2 x ^2 - 2 x * y - 2 y ^2 ] / 2\nSubject To\n r: x <= 0\n"
+    text += "Bounds\n x free\n y free\nEnd\n"
+    problem = read_problem(written(tmp_path, "form.lp", text))
+    assert optimum(problem) == pytest.approx(4.0)
+
+
 @pytest.mark.parametrize("section", ["QUADOBJ", "QMATRIX", "QSECTION COST"])
 def test_closed_form_a_quadratic_program_to_be_maximized(tmp_path, section):
     both = " Y X -1\n" if section == "QMATRIX" else ""
@@ -226,18 +256,18 @@ def test_closed_form_every_cone_of_a_conic_file(tmp_path, name):
     ("name", "old", "new", "words"),
     [
         ("a.mps", "FAT          4.0", "FAT          4.x0", "at: '4.x0' is no number"),
-        ("a.mps", "MILK      MASS", "MILK      BREAD", "at: there is no row BREAD"),
+        ("a.mps", "MILK      MASS", "MILK      BREAD", "at: there is no BREAD"),
         (
             "a.mps",
             " UP BND       BREAD",
             " UP BND       WATER",
-            "at: there is no column WATER",
+            "at: there is no column",
         ),
         ("a.mps", " G  IRON", " G  FAT", "at: there is a row FAT before"),
         ("a.mps", " G  IRON", " Q  IRON", "at: a row is a type, N, L, G or E"),
         ("a.mps", "ENDATA\n", "", "the file ends before ENDATA"),
-        ("a.mps", "RANGES", "RNAGES", "at: the section RNAGES is not read"),
-        ("a.mps", "    BREAD     IRON", "    BREAD     FAT", "at: the column BREAD has two"),
+        ("a.mps", "RANGES", "RNAGES", "at: RNAGES is no section that is read"),
+        ("a.mps", "    BREAD     IRON", "    BREAD     FAT", "at: BREAD has two numbers for FAT"),
         (
             "a.mps",
             " UP BND       BREAD        4",
@@ -248,9 +278,14 @@ def test_closed_form_every_cone_of_a_conic_file(tmp_path, name):
             "a.mps",
             " UP BND       BREAD",
             " BV BND       BREAD",
-            "at: a bound BV is of integer variables",
+            "at: BV is no type of bounds",
         ),
-        ("a.mps", " N  COST\n N  WEIGHT\n", " E  COST\n E  WEIGHT\n", "no row of type N"),
+        (
+            "a.mps",
+            " N  COST\n N  WEIGHT\n",
+            " E  COST\n E  WEIGHT\n",
+            "a row of type N or columns are missing",
+        ),
         (
             "a.dat-s",
             "0 1 2 2 -4.0",
@@ -266,20 +301,35 @@ def test_closed_form_every_cone_of_a_conic_file(tmp_path, name):
         ("a.cbf", "EXP 3", "EXP* 3", "at: EXP* 3 is no cone that is read"),
         ("a.cbf", "14 6", "15 6", "the cones of VAR do not have 15 rows"),
         ("a.cbf", "OBJSENSE\nMIN", "OBJSENSE\nLEAST", "line 6: OBJSENSE is MIN or MAX"),
-        ("a.cbf", "OBJBCOORD\n", "INT\n1\n0\n\nOBJBCOORD\n", "at: integer variables are not read"),
+        ("a.cbf", "OBJBCOORD\n", "INT\n1\n0\n\nOBJBCOORD\n", "at: INT is no part that is read"),
         ("a.cbf", "9 6.0", "12 6.0", "there is no constraint of this number"),
         ("a.cbf", "DCOORD\n2", "DCOORD\n3", "the file ends inside of"),
+        ("a.lp", "salt - milk <= 7", "salt - <= milk 7 <", "at: HiGHS cannot read on from here"),
+        ("a.lp", "End", "General\n bread\nEnd", "integer variables are not read"),
+        ("a.lp", "iron: bread", "iron: 1e-10 salt + bread", "ignored"),
         ("a.txt", "", "", "the ending must say the format"),
     ],
 )
 def test_a_wrong_file_gets_a_line_and_a_cure(tmp_path, name, old, new, words):
-    text = {"mps": MPS, "dat-s": SDPA, "cbf": CBF, "txt": ""}[name.partition(".")[2]]
+    text = {"mps": MPS, "lp": LP, "dat-s": SDPA, "cbf": CBF, "txt": ""}[name.partition(".")[2]]
     assert old in text
     changed = text.replace(old, new, 1)
     line = changed.count("\n", 0, changed.index(new)) + 1
     with pytest.raises(ValueError, match=name) as raised:
         read_problem(written(tmp_path, name, changed))
     assert words.replace("at:", f"line {line}:") in str(raised.value)
+
+
+def test_a_conflict_names_the_rows_of_the_file(tmp_path):
+    problem = read_problem(
+        written(tmp_path, "a.mps", MPS.replace("BREAD        4.0", "BREAD        0.5"))
+    )
+    certificate = certify_problem(problem)
+    assert certificate.infeasible
+    assert certificate.conflict.names == (
+        "rows at least (entry IRON)",
+        "upper bounds (entry BREAD)",
+    )
 
 
 def test_a_file_that_is_cut_off_or_missing_says_so(tmp_path):
