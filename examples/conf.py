@@ -172,8 +172,8 @@ def write_samples(app: Any, error: Exception | None) -> None:
 SECTIONS = {
     "start/README": ("teacher", "solver-author", "data-scientist", "researcher", "/cheat-sheet"),
     "guide/README": (
-        *("installation", "certify-any-problem", "solvers", "supervision", "pipelines"),
-        *("weights", "does-it-help", "certificate"),
+        *("installation", "certify-any-problem", "duality-gap", "solvers", "supervision"),
+        *("pipelines", "weights", "does-it-help", "certificate"),
         *("model-your-own", "acceleration", "command-line"),
         *("from-metric-learn", "race-your-own", "distance-features", "/benchmarks"),
         *("/large/README", "/samples", "stability"),

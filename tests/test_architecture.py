@@ -50,7 +50,8 @@ FOLDERS = [
 MAY_IMPORT = {
     "cvxpy": (
         *("penalties", "m_step", "theory", "race"),
-        *(f"proof.{file}" for file in ("program", "point", "certify", "conflict", "registration")),
+        *(f"proof.{file}" for file in ("program", "point", "certify", "files")),
+        *(f"proof.{file}" for file in ("conflict", "registration")),
         "cli.problems",
     ),
     "matplotlib": ("plots",),

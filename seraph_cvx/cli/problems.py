@@ -104,10 +104,9 @@ def _check(path: Path) -> None:
 def read_problem(text: str) -> cp.Problem:
     """The CVXPY problem NAME of FILE.py, given as FILE.py:NAME, which is run; or that of a file."""
     if ".py:" not in text and Path(text).is_file():
-        from .. import proof
+        from ..proof.files import read_problem as read_file
 
-        library_problem: cp.Problem = proof.read_problem(text)
-        return library_problem
+        return read_file(text)
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file or not name.isidentifier() or path.suffix != ".py":

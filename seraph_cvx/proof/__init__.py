@@ -15,9 +15,10 @@ starts (`start.py`). The ladder, tried from the cheap end until the bounds are c
 
 Where no bound exists, rays prove that no point is feasible, or that the objective falls for ever
 (`rays.py`); `conflict.py` finds which constraints cannot hold together. `certify.py` runs all this
-and says what is claimed; `registration.py` makes it a method of `problem.solve`. `point.py`
-encloses the user's own point, `chord.py` refutes convexity, and `checker.py` checks a written proof
-without any of the rest. This folder imports nothing else of the package.
+and says what is claimed; `registration.py` makes it a method of `problem.solve`, `files.py` reads
+problems from files, `point.py` encloses the user's own point, `chord.py` refutes convexity, and
+`checker.py` checks a written proof without any of the rest. This folder imports nothing else of
+the package.
 """
 
 from importlib import import_module
@@ -26,11 +27,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .certify import ProblemCertificate, certify_problem
     from .checker import CheckedCertificate, check_certificate
+    from .files import read_problem
     from .registration import NotCertified, register
 
 HOMES = {"ProblemCertificate": "certify", "certify_problem": "certify"}
 HOMES |= {"NotCertified": "registration", "register": "registration"}
 HOMES |= {"CheckedCertificate": "checker", "check_certificate": "checker"}
+HOMES |= {"read_problem": "files"}
 """The files of the public names; the arithmetic and the checker are imported without CVXPY."""
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "ProblemCertificate",
     "certify_problem",
     "check_certificate",
+    "read_problem",
     "register",
 ]
 

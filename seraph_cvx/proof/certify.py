@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector, as_pair
 from .conflict import Conflict, find_conflict
+from .linear import is_linear, prove_linear
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, Unjudged, judge_point
 from .program import (
@@ -136,7 +137,7 @@ class ProblemCertificate:
                 "variables": len(program.c),
                 "rows": len(program.b),
                 "A": _written(program.A),
-                "b": _written(program.b),
+                "b": _moved(_written(program.b), proof.moved),
                 "c": _written(program.c),
                 "P": _written(program.P),
                 "cones": [cone.as_json() for cone in program.cones],
@@ -181,7 +182,8 @@ class Evidence:
 
     With `bounds` it is that program with rows added for them, and y has entries for these.
     `optimum` is the program's optimum, where that is known exactly. Where P had to be shifted to
-    be PSD, y and h are multipliers of the program `convexified`.
+    be PSD, y and h are multipliers of the program `convexified`; right sides that contradict each
+    other by rounding are `moved`.
     """
 
     dual: DualProof | None = None
@@ -191,6 +193,7 @@ class Evidence:
     bounds: Array | None = None
     optimum: Fraction | None = None
     convexified: Convexified | None = None
+    moved: dict[int, Fraction] | None = None
 
     @property
     def gap(self) -> float:
@@ -343,9 +346,16 @@ def _search(
 ) -> Evidence:
     """The best that can be proven of a convex program, from one start after another."""
     evidence = Evidence()
+    if is_linear(program):
+        proof = prove_linear(program, tolerance, steps)
+        evidence = Evidence(proof.dual, proof.primal, optimum=proof.optimum, moved=proof.moved)
+        if is_whole:
+            evidence.ray_dual, evidence.ray_primal = proof.ray_dual, proof.ray_primal
+        if evidence.gap <= NEAR or proof.ray_dual is not None:
+            return evidence
     if start is not None:
         steps.append(f"started from the answer of {start.solver}")
-        evidence = _prove(program, start, tolerance, steps, is_whole)
+        evidence = evidence.with_best_of(_prove(program, start, tolerance, steps, is_whole))
 
     def proven_by(solver: str, **options: float) -> Evidence:
         if steps.is_over:
@@ -531,6 +541,13 @@ def _claim(
     if evidence.convexified is not None and evidence.is_of_shifted:
         share = float(evidence.convexified.shift.max())
         of += f", up to {1.05 * share:.1e} added to the diagonal of P to make it proven convex"
+    if evidence.moved:
+        ends = evidence.moved.items()
+        most = max(abs(end - Fraction(canonical.program.b[i])) for i, end in ends)
+        of += (
+            f", {len(ends)} right side{'s' * (len(ends) != 1)} moved by at most {up(most):.1e} "
+            "since they contradict each other by rounding"
+        )
     if evidence.bounds is not None:
         of += ", the given bounds on variables added as constraints"
     if tolerance:
@@ -547,6 +564,14 @@ def _claim(
         f"Nothing is proved {of}: the steps say why. A tolerance, bounds on the variables, "
         "another scale of the data or a constraint that bounds the feasible set may help."
     )
+
+
+def _moved(b: list[str], moved: dict[int, Fraction] | None) -> list[str]:
+    """The right sides in a certificate file, those that were moved as fractions."""
+    changed = moved or {}
+    for i, text in zip(changed, _written(list(changed.values())), strict=True):
+        b[i] = text
+    return b
 
 
 def _in_short(values: Array) -> str:

@@ -187,8 +187,11 @@ def _written(
     for place in places:
         own = tuple(sorted(p.entry for p in parts if p.place == place and p.entry is not None))
         entries.append(own or None)
-        shown = ", ".join(map(str, own[:MOST_SHOWN])) + ", ..." * (len(own) > MOST_SHOWN)
-        name = name_of(place, problem.constraints[place])
+        constraint = problem.constraints[place]
+        labels = getattr(constraint, "entry_names", range(constraint.size))  # of `read_problem`
+        shown = ", ".join(str(labels[entry]) for entry in own[:MOST_SHOWN])
+        shown += ", ..." * (len(own) > MOST_SHOWN)
+        name = name_of(place, constraint)
         names.append(f"{name} (entry {shown})" if own else name)
     conflict.entries, conflict.names = tuple(entries), tuple(names)
     conflict.is_irreducible = open_questions == 0

@@ -73,11 +73,11 @@ class IntegerRows(NamedTuple):
             for j, value in zip(columns, entries, strict=True):
                 if x[j]:
                     total += value * x[j]
-            products.append(_shifted(total, -shift))
+            products.append(shifted(total, -shift))
         return products
 
 
-def _shifted(value: Rational, power: int) -> Rational:
+def shifted(value: Rational, power: int) -> Rational:
     """The product with a power of two."""
     if not power or not value:
         return value
@@ -120,7 +120,7 @@ def _solve_row(
     """Solve one equation for one unknown, the others known."""
     columns, entries = rows.columns[i], rows.entries[i]
     for side, x in zip(sides, solutions, strict=True):
-        total, pivot = _shifted(side[i], rows.shift[i]), 0
+        total, pivot = shifted(side[i], rows.shift[i]), 0
         for k, value in zip(columns, entries, strict=True):
             if k == j:
                 pivot = value
@@ -140,7 +140,7 @@ def _solve_block(
     size, place = len(block), {j: k for k, j in enumerate(unknowns)}
     table, right = [0] * (size * size), []
     for k, i in enumerate(block):
-        totals = [_shifted(side[i], rows.shift[i]) for side in sides]
+        totals = [shifted(side[i], rows.shift[i]) for side in sides]
         for j, value in zip(rows.columns[i], rows.entries[i], strict=True):
             if j in place:
                 table[k * size + place[j]] = value

@@ -31,6 +31,7 @@ RESULTS = [
     "seraph_cvx.fit.path.SeraphPath",
     "seraph_cvx.fit.path.PathPoint",
     "seraph_cvx.certificate.sampling.SamplingReport",
+    "seraph_cvx.proof.read_problem",
     "seraph_cvx.proof.certify.ProblemCertificate",
     "seraph_cvx.proof.conflict.Conflict",
     "seraph_cvx.proof.point.PointReport",
@@ -127,7 +128,7 @@ def result_classes() -> list[type]:
     for path in RESULTS:
         module, _, name = path.rpartition(".")
         found.append(getattr(import_module(module), name))
-    return found
+    return [one for one in found if inspect.isclass(one)]
 
 
 def base_classes() -> list[type]:
