@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector, as_pair
 from .conflict import Conflict, find_conflict
-from .linear import is_linear, prove_linear
+from .linear import ExactProof, prove_polyhedral
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, Unjudged, judge_point
 from .program import (
@@ -47,10 +47,6 @@ NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
 
 PROVED_BY_POINT = " Of these bounds the values of the variables, proven feasible, prove one."
-
-TIGHT = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-13)
-"""Tolerances for a second start, which Clarabel cannot always reach."""
-
 
 @dataclass(frozen=True, eq=False)
 class ProblemCertificate:
@@ -232,13 +228,20 @@ class Evidence:
         """Whether anything is proven."""
         return any((self.dual, self.primal, self.ray_dual, self.ray_primal))
 
-    def with_best_of(self, other: Evidence) -> Evidence:
-        """The better bounds of both."""
-        if self.dual and (other.dual is None or other.dual.value < self.dual.value):
-            other.dual = self.dual
-        if self.primal and (other.primal is None or other.primal.value > self.primal.value):
-            other.primal = self.primal
-        return other
+    def add(self, dual: DualProof | None, primal: PrimalProof | None) -> None:
+        """Take bounds of the same program where they are better."""
+        if dual is not None and (self.dual is None or dual.value > self.dual.value):
+            self.dual = dual
+        if primal is not None and (self.primal is None or primal.value < self.primal.value):
+            self.primal = primal
+
+    def add_exact(self, proof: ExactProof) -> None:
+        """Take what is proven in rationals; of a program whose right sides moved, that alone."""
+        if proof.moved:
+            self.dual, self.primal, self.moved = None, None, proof.moved
+        self.add(proof.dual, proof.primal)
+        self.ray_dual, self.ray_primal = proof.ray_dual, proof.ray_primal
+        self.optimum = proof.optimum
 
 
 def certify_problem(
@@ -344,42 +347,40 @@ def _searched(
 def _search(
     program: ConicProgram, start: Start | None, tolerance: float, steps: Steps, is_whole: bool
 ) -> Evidence:
-    """The best that can be proven of a convex program, from one start after another."""
+    """The best that can be proven of a convex program: exactly, or from one start after another."""
     evidence = Evidence()
-    if is_linear(program):
-        proof = prove_linear(program, tolerance, steps)
-        evidence = Evidence(proof.dual, proof.primal, optimum=proof.optimum, moved=proof.moved)
-        if is_whole:
-            evidence.ray_dual, evidence.ray_primal = proof.ray_dual, proof.ray_primal
-        if evidence.gap <= NEAR or proof.ray_dual is not None:
-            return evidence
-    if start is not None:
+    if program.P is None and program.is_polyhedral:
+        evidence.add_exact(prove_polyhedral(program, None, tolerance, steps))
+    if start is not None and evidence.gap > NEAR:
         steps.append(f"started from the answer of {start.solver}")
-        evidence = evidence.with_best_of(_prove(program, start, tolerance, steps, is_whole))
-
-    def proven_by(solver: str, **options: float) -> Evidence:
-        if steps.is_over:
-            return evidence
-        steps.begin(f"solving with {solver}")
-        try:
-            found = solve(relaxed(program, tolerance), solver, steps.seconds_left, **options)
-        except KeyboardInterrupt:
-            steps.interrupt()
-            return evidence
-        except ValueError as error:
-            steps.append(f"{solver} cannot solve it: {error}")
-            return evidence
-        found = unrelaxed(program, found)
-        steps.append(f"solved with {solver} in {found.seconds:.2g} s: {found.status}")
-        return evidence.with_best_of(_prove(program, found, tolerance, steps, is_whole))
-
-    if evidence.gap > NEAR:
-        evidence = proven_by("CLARABEL")
-    if NEAR < evidence.gap < math.inf and not tolerance and is_whole:
-        evidence = proven_by("CLARABEL", **TIGHT)
-    if evidence.gap == math.inf:
-        evidence = proven_by("SCS")
+        _prove(evidence, program, start, tolerance, steps, is_whole)
+    # An answer of an interior-point method is as good as any: others are for what it left unproven.
+    enough = math.inf if start is not None and start.is_interior else NEAR
+    for solver in ("CLARABEL", "SCS"):
+        if steps.is_over or evidence.gap <= NEAR or evidence.gap < enough:
+            break
+        found = _solved(program, solver, tolerance, steps)
+        if found is not None:
+            _prove(evidence, program, found, tolerance, steps, is_whole)
+            enough = math.inf
+    if not is_whole:
+        evidence.ray_dual = evidence.ray_primal = None
     return evidence
+
+
+def _solved(program: ConicProgram, solver: str, tolerance: float, steps: Steps) -> Start | None:
+    """The answer of a solver to a program, or to that in which constraints may be off."""
+    steps.begin(f"solving with {solver}")
+    try:
+        found = solve(relaxed(program, tolerance), solver, steps.seconds_left)
+    except KeyboardInterrupt:
+        steps.interrupt()
+        return None
+    except ValueError as error:
+        steps.append(f"{solver} cannot solve it: {error}")
+        return None
+    steps.append(f"solved with {solver} in {found.seconds:.2g} s: {found.status}")
+    return unrelaxed(program, found)
 
 
 def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
@@ -432,20 +433,6 @@ def _has_interior(support: Any) -> bool:
 
 
 def _prove(
-    program: ConicProgram, start: Start, tolerance: float, steps: Steps, is_whole: bool
-) -> Evidence:
-    """All that can be proven from a start; of a part of the problem only bounds are asked for."""
-    began = time.perf_counter()
-    evidence = Evidence()
-    try:
-        _collect(evidence, program, start, tolerance, steps, is_whole)
-    except KeyboardInterrupt:
-        steps.interrupt()
-    steps.append(f"proofs took {time.perf_counter() - began:.2g} s")
-    return evidence
-
-
-def _collect(
     evidence: Evidence,
     program: ConicProgram,
     start: Start,
@@ -453,23 +440,44 @@ def _collect(
     steps: Steps,
     is_whole: bool,
 ) -> None:
-    """Fill in what is proven, one thing after another, so that Ctrl-C loses nothing."""
-    doubtful = not start.is_finite or "nfeasible" in start.status
-    if not doubtful:
-        evidence.dual = lower_bound(program, start, steps, tolerance=tolerance)
-        evidence.primal = upper_bound(program, start, tolerance, steps)
-    if steps.is_over:
-        return
-    if is_whole and not tolerance and evidence.primal is None:
+    """Add what can be proven from a start; of a part of the problem only bounds are asked for."""
+    began = time.perf_counter()
+    try:
+        _add_bounds(evidence, program, start, tolerance, steps)
+        if is_whole and not (evidence.moved or steps.is_over):
+            _add_rays(evidence, program, start, tolerance, steps)
+    except KeyboardInterrupt:
+        steps.interrupt()
+    steps.append(f"proofs took {time.perf_counter() - began:.2g} s")
+
+
+def _add_bounds(
+    evidence: Evidence, program: ConicProgram, start: Start, tolerance: float, steps: Steps
+) -> None:
+    """Add bounds one after the other, so that Ctrl-C loses nothing."""
+    if start.is_finite and "nfeasible" not in start.status:
+        evidence.add(lower_bound(program, start, steps, tolerance=tolerance), None)
+        evidence.add(None, upper_bound(program, start, tolerance, steps))
+    if evidence.gap > NEAR and program.P is not None and program.is_polyhedral:
+        center = start.x if start.is_finite else np.zeros(len(program.c))
+        evidence.add_exact(prove_polyhedral(program, center, tolerance, steps))
+
+
+def _add_rays(
+    evidence: Evidence, program: ConicProgram, start: Start, tolerance: float, steps: Steps
+) -> None:
+    """Add proofs that the program is infeasible or unbounded, where bounds are missing."""
+    if not tolerance and evidence.primal is None and evidence.ray_dual is None:
         evidence.ray_dual = prove_infeasible(program, start, steps)
-    if is_whole and evidence.ray_dual is None and evidence.dual is None:
-        evidence.ray_primal = prove_ray(program, steps)
-        if evidence.ray_primal is not None and evidence.primal is None:
+    if evidence.ray_dual is None and evidence.dual is None:
+        ray = prove_ray(program, steps)
+        if ray is not None and evidence.primal is None:
             x = prove_feasible(program, tolerance, steps)
             evidence.primal = None if x is None else PrimalProof(math.inf, x)
-            if x is None:
-                evidence.ray_primal = None
-                steps.append("a ray of descent is proven, a feasible point is not")
+        if evidence.primal is not None:
+            evidence.ray_primal = ray
+        elif ray is not None:
+            steps.append("a ray of descent is proven, a feasible point is not")
 
 
 def _certificate(

@@ -329,6 +329,8 @@ def lower_bound(
             rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
     rungs.append(("anchor", lambda: _anchored(program, start, whole, goal)))
     rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
+    if program.is_polyhedral:
+        del rungs[1:]
     return climb("lower", rungs, goal, start.is_interior, steps)
 
 

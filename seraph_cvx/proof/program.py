@@ -129,6 +129,11 @@ class ConicProgram:
         """The sign of the program's value in the user's."""
         return -1.0 if self.maximize else 1.0
 
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether all cones are zero or nonnegative."""
+        return all(cone.kind in ("zero", "nonnegative") for cone in self.cones)
+
     def value(self, x: Array) -> float:
         """The objective c'x + x'Px/2 in plain doubles."""
         quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))

@@ -200,6 +200,8 @@ def upper_bound(
         ("anchor", lambda: _anchored(prover)),
         ("exact face", lambda: _exact_primal(program, start)),
     ]
+    if program.is_polyhedral:
+        del rungs[1:]
     if tolerance:
         rungs[:2] = [("tolerance", lambda: _within_tolerance(prover, start))]
     return climb("upper", rungs, goal, start.is_interior, steps)

@@ -159,18 +159,14 @@ def give_answer(problem: cp.Problem, said: dict[str, Any]) -> None:
     """Let a problem be as after the solve whose answer was kept."""
     if "value" not in said:
         return
-    variables, duals = problem.variables(), problem.constraints
-    values = zip(variables, said["variables"], strict=True)
-    multipliers = zip(duals, said["duals"], strict=True)
-    solution = Solution(
-        said["status"],
-        said["value"],
-        {variable.id: value for variable, value in values if value is not None},
-        {constraint.id: value for constraint, value in multipliers if value is not None},
-        {},
-    )
-    if solution.primal_vars or said["status"] in ("infeasible", "unbounded"):
-        problem.unpack(solution)
+    values = dict(zip(problem.variables(), said["variables"], strict=True))
+    known = {variable.id: value for variable, value in values.items() if value is not None}
+    if known or said["status"] in ("infeasible", "unbounded"):
+        problem.unpack(Solution(said["status"], said["value"], known, {}, {}))
+    for constraint, kept in zip(problem.constraints, said["duals"], strict=True):
+        parts = kept if len(constraint.dual_variables) > 1 else [kept]
+        for dual, value in zip(constraint.dual_variables, parts, strict=True):
+            dual.save_value(value)
     problem._solver_stats = said["stats"] or SolverStats(said["solver"])
     if said["raw"] is not None:
         raw = said["raw"]
