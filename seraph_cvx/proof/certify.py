@@ -19,6 +19,7 @@ from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector, as_pair
+from .center import centered
 from .conflict import Conflict, find_conflict
 from .linear import ExactProof, prove_polyhedral
 from .lower_bound import DualProof, lower_bound
@@ -36,7 +37,7 @@ from .program import (
 from .quadratic import Convexified, convexified, diagonal_shift, error_of_factor
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .rounding import down, up
-from .start import Start, cached_start, solve
+from .start import Start, known_start, solve
 from .steps import Steps
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
 
@@ -308,7 +309,7 @@ def certify_problem(
     canonical = _convex_program(problem, steps)
     columns = canonical.column_bounds(bounds)
     allowed = float(tolerance or 0.0)
-    start = None if allowed else cached_start(problem, canonical.program)
+    start = None if allowed else known_start(canonical)
     evidence = Evidence()
     if columns is not None:
         boxed = canonical.program.within(columns)
@@ -354,8 +355,8 @@ def _search(
     if start is not None and evidence.gap > NEAR:
         steps.append(f"started from the answer of {start.solver}")
         _prove(evidence, program, start, tolerance, steps, is_whole)
-    # An answer of an interior-point method is as good as any: others are for what it left unproven.
-    enough = math.inf if start is not None and start.is_interior else NEAR
+    # Another solver is for bounds that are missing, and for what a rough answer left between them.
+    enough = math.inf if start is not None and start.is_final else NEAR
     for solver in ("CLARABEL", "SCS"):
         if steps.is_over or evidence.gap <= NEAR or evidence.gap < enough:
             break
@@ -458,6 +459,12 @@ def _add_bounds(
     if start.is_finite and "nfeasible" not in start.status:
         evidence.add(lower_bound(program, start, steps, tolerance=tolerance), None)
         evidence.add(None, upper_bound(program, start, tolerance, steps))
+        if evidence.gap > NEAR and not program.is_polyhedral:
+            for inside in reversed(centered(program, start, steps)):
+                evidence.add(lower_bound(program, inside, steps, tolerance=tolerance), None)
+                evidence.add(None, upper_bound(program, inside, tolerance, steps))
+                if evidence.gap < math.inf:
+                    break
     if evidence.gap > NEAR and program.P is not None and program.is_polyhedral:
         center = start.x if start.is_finite else np.zeros(len(program.c))
         evidence.add_exact(prove_polyhedral(program, center, tolerance, steps))

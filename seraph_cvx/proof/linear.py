@@ -42,7 +42,7 @@ from .arithmetic import Array
 from .lower_bound import DualProof
 from .program import ConicProgram
 from .rational import IntegerRows, Rational, fractions, rationals, shifted, solve_all
-from .rounding import UNIT, down, up
+from .rounding import down, up
 from .steps import Steps
 from .upper_bound import PrimalProof
 

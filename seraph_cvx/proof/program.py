@@ -30,8 +30,8 @@ from cvxpy.utilities.psd_utils import TriangleKind
 
 from .arithmetic import Array
 
-# Rows or columns, rows of a dense block, and products in A'A where that is sparse.
-MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
+MOST_ROWS = 7_000
+"""Of a second-order cone, whose metric is a dense matrix: 400 MB."""
 
 # Entries of a constant by which an approximation is recognized: log_normcdf has seven pieces.
 MOST_ODD = 7
@@ -212,6 +212,17 @@ class CanonicalProblem:
         ids = self.chain.compose_constr_id_map().items()
         return {first: places[last] for first, last in ids if last in places}
 
+    def columns_of_values(self) -> Array:
+        """The program's vector of the values of the user's variables; NaN where it has others."""
+        x = np.full(len(self.program.c), np.nan)
+        for variable in self.problem.variables():
+            places = self._places(variable)
+            if places is not None and variable.value is not None:
+                value = variable.value
+                value = value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+                x[places[places > 0] - 1] = value[places > 0]
+        return x
+
     def direction(self, x: Array) -> dict[cp.Variable, Array]:
         """The values of the user's real variables in a vector of the program's."""
         places = {variable: self._places(variable) for variable in self.problem.variables()}
@@ -240,17 +251,11 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
     cones = _cones(data["dims"])
-    counts = np.diff(scipy.sparse.csr_array(A).indptr).astype(np.float64)
-    if (
-        max(A.shape) > MOST_ROWS
-        or max((cone.rows for cone in cones if cone.kind in ("second_order", "psd")), default=0)
-        > MOST_DENSE
-        or (A.shape[1] > MOST_DENSE and float(counts @ counts) > MOST_PRODUCTS)
-    ):
+    rows = max((cone.rows for cone in cones if cone.kind == "second_order"), default=0)
+    if rows > MOST_ROWS:
         raise Refused(
-            f"The conic program, {A.shape[1]} variables, {A.shape[0]} rows and {A.nnz} entries, is "
-            f"too large: at most {MOST_ROWS} of either, {MOST_DENSE} rows in a cone, and sparse "
-            f"beyond {MOST_DENSE} variables."
+            f"A second-order cone of {rows} rows is too large, at most {MOST_ROWS}: write a long "
+            "norm as the norm of the norms of its parts."
         )
     if P is not None:
         P = scipy.sparse.csc_array(P)
