@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 ANCHORS = {"toward p = b/c": "labels", "p = b/c": "labels"}
 """Where a step of these dual points begins; that of all others begins at r = 0."""
 
+PENALTIES = (Ridge, LogDet, UpperBound, Diagonal, Sparse, TraceBound, LinearConstraints)
+"""The penalties that a file can hold; a class derived from one may have another formula."""
+
 
 def m_step_file(certificate: Certificate) -> str:
     """The M-step, the bounds, and the numbers of their proof, as JSON."""
@@ -110,7 +113,7 @@ def _groups(certificate: Certificate) -> list[int] | None:
 
 def _penalty(block: Penalty, m: int) -> dict[str, Any]:
     """A penalty by its definition; a bound on the trace is one linear constraint."""
-    match block:
+    match block if type(block) in PENALTIES else None:
         case Ridge():
             prior = np.zeros((m, m)) if block.prior is None else block.prior
             return {"kind": "quadratic", "weight": block.weight.hex(), "prior": _hex(prior)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ from typing import Any
 flint: Any = import_module("flint") if find_spec("flint") else None
 DENSE, DENSE_BITS = 40, 128  # rows of a dense matrix; bits that are as fast as 64 there (timed)
 MOST_PRODUCTS = 10**6  # of fractions of a few words: about a second
-ROOM = 20  # bits by which an entry may have less room than another: points are good to 100 bits
+ROOM = 50  # bits by which an entry may have less room than another: points are good to 100 bits
 Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
 
 
@@ -139,9 +140,9 @@ def _inverse_root(rows: list[list[Any]]) -> Any:
 def solutions_near(
     equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any]
 ) -> Iterator[list[Any]]:
-    """The point if it solves the equations, else a solution near it, exact or in balls.
+    """The point if it solves the equations, else solutions near it, exact and in balls.
 
-    An entry moves by about its weight at most, and one that is a double only where it has to.
+    An entry may move by about its weight, and one that is a double moves only where it has to.
     """
     values = products([row for row, _ in equations], point)
     missing = [right - value for (_, right), value in zip(equations, values, strict=True)]
@@ -150,10 +151,12 @@ def solutions_near(
         return
     rows = [{t: v for t, v in row.items() if weights[t]} for row, _ in equations]
     doubles = {t for t, v in enumerate(point) if v.p.bit_length() < 54}
-    try:
+    with suppress(OverflowError):
         steps = _few_steps(rows, missing, weights, doubles)
-    except OverflowError:
-        steps = _least_step(rows, missing, weights)
+        if steps is None:
+            return
+        yield [value + steps.get(t, 0) for t, value in enumerate(point)]
+    steps = _least_step(rows, missing, weights)
     if steps is not None:
         yield [value + steps.get(t, 0) for t, value in enumerate(point)]
 

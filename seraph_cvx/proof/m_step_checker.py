@@ -150,11 +150,11 @@ class DualPoint:
             matrix, conjugate = penalty.dual(Z, self.step)
             self.S, self.value = self.S + matrix, self.value - conjugate
 
-    def entry(self, i: int, j: int, q: Any) -> Any:
-        """The entry r_k of a pair with the label q."""
+    def off(self, i: int, j: int, q: Any) -> Any:
+        """By how much q_k is more than r_k, which is exactly zero where the step is."""
         is_apart = self.groups is not None and self.groups[i] != self.groups[j]
         r = flint.arb(0) if is_apart else _sigma(self.eta - self.distances.row(i)[j])
-        return self.step * r if self.is_toward_one else q + self.step * (r - q)
+        return q - self.step * r if self.is_toward_one else self.step * (q - r)
 
     def is_feasible(self, m_step: MStep, weights: Any, degrees: list[Any]) -> bool:
         """Whether S is proved PSD, given the rows w_ij = c (q - r) times X, and their sums.
@@ -204,9 +204,9 @@ def _bounds(
                 s = near.row(i)[j] - m_step.eta
                 upper += c * (_softplus(-s) + q * s)
             if point is not None:
-                r = point.entry(i, j, q)
-                lower += c * (_entropy(r) + m_step.eta * (r - q))
-                weights[j] = c * (q - r)
+                off = point.off(i, j, q)
+                lower += c * (_entropy(q - off) - m_step.eta * off)
+                weights[j] = c * off
                 degrees[i] += weights[j]
                 degrees[j] += weights[j]
         products.append((flint.arb_mat([weights]) * m_step.X).entries())
