@@ -1,4 +1,4 @@
-"""Passes over the pairs and whole fits, on this machine, a GPU or a cluster, or of some pairs."""
+"""Passes over the pairs and whole fits, on this machine or a GPU, or of some pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import cProfile
 import pstats
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.model.m_step_objective import descent_program
 from seraph_cvx.model.pair_program import FactorPoint, PairProgram
 from seraph_cvx.numerics.checks import MissingExtra
-from seraph_cvx.processes.dask_cluster import dask_cluster
 from seraph_cvx.processes.isolation import peak_bytes
 
 from .measuring import MeasuredRows, Report, gaussian_classes, quiet, timed
@@ -114,15 +112,13 @@ def bench_sizes(
     sizes: Sequence[int] = SIZES,
     m: int = 64,
     unlabeled_pairs: int | None = None,
-    scheduler: str | None = None,
 ) -> MeasuredRows:
     """Measure a fit of the paper's hyper setting to ten Gaussian classes, for each n."""
     goal = f"J to {TOLERANCE:g}, gap to {TOLERANCE:g}"
     report.start(f"A whole fit on {backend} (hyper, m = {m}, {goal})")
-    with dask_cluster(scheduler) if backend == "dask" else nullcontext():
-        for n in sizes:
-            report.tell(f"n = {n}")
-            yield _size_row(report, backend, n, m, unlabeled_pairs)
+    for n in sizes:
+        report.tell(f"n = {n}")
+        yield _size_row(report, backend, n, m, unlabeled_pairs)
 
 
 def _slope(x, y):
@@ -131,7 +127,7 @@ def _slope(x, y):
 
 
 def _size_row(report, backend, n, m, unlabeled_pairs):
-    X, y = _points_on(backend, n, m, ("cpu", "cuda", "dask"))
+    X, y = _points_on(backend, n, m)
     clock = time.perf_counter()
 
     def follow(iteration, metric):
@@ -163,10 +159,10 @@ def _size_row(report, backend, n, m, unlabeled_pairs):
     }
 
 
-def _points_on(backend, n, m, backends=("cpu", "cuda")):
+def _points_on(backend, n, m):
     """Points of Gaussian classes and their labels; on the GPU after its first use."""
-    if backend not in backends:
-        raise ValueError(f"This is measured on {' or '.join(backends)}, not on {backend!r}.")
+    if backend not in ("cpu", "cuda"):
+        raise ValueError(f"This is measured on cpu or cuda, not on {backend!r}.")
     X, y = gaussian_classes(n, m)
     if backend != "cuda":
         return X, y
@@ -175,9 +171,7 @@ def _points_on(backend, n, m, backends=("cpu", "cuda")):
     except ImportError:
         raise MissingExtra('The backend "cuda" needs PyTorch: pip install torch.') from None
     if not torch.cuda.is_available():
-        raise ValueError(
-            'The backend "cuda" needs a CUDA device, and PyTorch finds none: use cpu or dask.'
-        )
+        raise ValueError('The backend "cuda" needs a CUDA device, and PyTorch finds none: use cpu.')
     on_device = torch.asarray(X, device="cuda")
     (on_device.T @ on_device).sum().item()
     torch.cuda.reset_peak_memory_stats()
