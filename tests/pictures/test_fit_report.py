@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from seraph_cvx import SERAPH, KernelSERAPH, load_model
+from seraph_cvx import SERAPH, load_model
 from seraph_cvx.plots import fit_report
 
 pandas = pytest.importorskip("pandas")
@@ -96,19 +96,6 @@ def test_the_page_says_the_numbers_of_the_fit(fitted, text):
         assert abs(judged.euclidean_error - end) == pytest.approx(distance, abs=0.001)
 
 
-def test_a_features_share_is_of_any_unit():
-    """A_ii times the variance: scaling a feature, and the metric against it, changes no share."""
-    X, y = points_and_labels()
-    Z = StandardScaler().fit_transform(X) * [1.0, 2.0, 3.0, 1.0, 2.0]
-    model = SERAPH().fit(Z, y)
-    page = fit_report(model, Z, y)
-    parts = np.diag(model.metric_) * Z.var(axis=0)
-    wide = page[page.index('<table class="wide">') :]
-    shown = re.findall(r"<td class=.number.>([\d.]+)%</td>", wide)[::2]
-    expected = 100 * np.sort(parts) / parts.sum()
-    np.testing.assert_allclose(np.sort(np.array(shown, float)), expected, atol=0.06)
-
-
 def test_the_code_on_the_commands_page_reads_the_table_as_the_command_does(tmp_path, monkeypatch):
     """Semicolons, decimal commas, a column to drop, one of text, a missing number, own words."""
     monkeypatch.chdir(tmp_path)
@@ -162,26 +149,6 @@ def test_the_page_asks_for_nothing(page):
     assert not re.search(r"https?:|//[a-z]|url\(|@import|<script|<link|<iframe|src=", bare)
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     assert f'content="{policy}"' in page
-
-
-CONSTRAINTS = {"similar": [(0, 3), (1, 4)], "dissimilar": [(0, 1)]}
-
-
-@pytest.mark.once
-def test_other_fits_are_described_as_they_are():
-    X, y = points_and_labels()
-    Z = StandardScaler().fit_transform(X)
-
-    def said(model, *given, **more):
-        return text_of(fit_report(model, Z, *given, **more))
-
-    direct = SERAPH(algorithm="direct").fit(Z, y)
-    assert "not convex" in said(direct, y)
-    kernel = said(KernelSERAPH(identity_share=0.0).fit(Z, y), y)
-    assert "the features have no weights" in kernel
-    constrained = said(SERAPH().fit(Z, **CONSTRAINTS), **CONSTRAINTS)
-    for words_said in ("similar (S)2", "none given", "feature 1", "No 1-NN error"):
-        assert words_said in constrained
 
 
 @pytest.mark.parametrize(
