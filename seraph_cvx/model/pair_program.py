@@ -146,10 +146,14 @@ class PairProgram:
         return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
 
     def _curvature(self, L: FloatArray, whole: WholePass, S: FloatArray) -> float:
-        """About the second derivative of Phi(LL' + t SS') in t at t = 0: of all pairs if few."""
-        is_small = self._n_rough_points == self.sums.n_points
-        if isinstance(whole, BlocksPass | ListPass) and is_small:
-            return whole.curvature(S)
+        """About the second derivative of Phi(LL' + t SS') in t at t = 0: of all pairs if few.
+
+        Wherever the pass itself was made: the same steps are taken in every library.
+        """
+        is_small = self._n_rough_points == self.sums.n_points and self._keeps_pairs
+        if is_small and not self.sums.is_sampled:
+            has_all = isinstance(whole, BlocksPass | ListPass)
+            return (whole if has_all else self._all_pairs.at(L)).curvature(S)
         return sum(some.curvature(S) for some in self._drawn_passes(L, LEAST_DRAWN))
 
     def preconditioner(self, point: FactorPoint) -> FloatArray | None:
