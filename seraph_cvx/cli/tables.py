@@ -311,11 +311,11 @@ def _cure(name: str, cell: str, reading: Reading) -> str:
     """What to do about a cell that holds no number."""
     if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
         return "Fill in the number, remove the row, or fill all such cells by fit --impute median"
-    decimal = "," if reading.decimal == "." else "."
-    is_other = math.isfinite(Notation(decimal).parse(cell))
+    other = Notation("," if reading.decimal == "." else ".")
+    is_other = math.isfinite(other.parse(cell))
     if is_other or GROUPED.fullmatch(cell):
         mark = "point" if reading.decimal == "." else "comma"
-        option = f', or use fit --decimal "{decimal}"' if is_other else ""
+        option = f', or use fit --decimal "{other.decimal}"' if is_other else ""
         return f"Write decimals with a {mark}, without marks between thousands{option}"
     column = name if name.isidentifier() else repr(name)
     return (

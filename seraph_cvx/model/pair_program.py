@@ -152,8 +152,9 @@ class PairProgram:
         """
         is_small = self._n_rough_points == self.sums.n_points and self._keeps_pairs
         if is_small and not self.sums.is_sampled:
-            has_all = isinstance(whole, BlocksPass | ListPass)
-            return (whole if has_all else self._all_pairs.at(L)).curvature(S)
+            if isinstance(whole, BlocksPass | ListPass):
+                return whole.curvature(S)
+            return self._all_pairs.at(L).curvature(S)
         return sum(some.curvature(S) for some in self._drawn_passes(L, LEAST_DRAWN))
 
     def preconditioner(self, point: FactorPoint) -> FloatArray | None:
