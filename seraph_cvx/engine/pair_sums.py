@@ -162,11 +162,6 @@ class PairSums:
         others = remote.longest_chain if remote else longest_chain(self.layout, in_runs=True)
         return max(listed, others) + 4
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether unlabeled pairs are summed over by other means than threads of this process."""
-        return self.remote is not None
-
     def listed_pairs(self, unlabeled_weight: float) -> IntArray:
         """The pairs that count, where not all of U do: labeled ones, and drawn ones."""
         drawn = None if self.remote is None else self.remote.drawn

@@ -98,7 +98,7 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
         (by_labels.labels, "members classes listed"),
         (streamed.pairs, "drawn"),
         (soft, "soft_labels label_matrix similar_matrix soft_label_matrix"),
-        (streamed, "previous_metric manifold_term regularizer pair_moment whitening"),
+        (streamed, "previous_metric manifold_term regularizer pair_moment"),
         (streamed, "recession_matrix"),
         (block, "bounds matrices"),
         (Ridge(1.0, prior=P), "prior"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tracemalloc
 from dataclasses import replace
 from itertools import islice
@@ -85,7 +84,7 @@ def test_unlabeled_pairs_elsewhere(monkeypatch, where):
     pairs = PairSet.from_constraints(points, SIMILAR, DISSIMILAR, *CONFIDENCES)
     pairs = pairs.sampled(200, random_state=0) if where == "sample" else pairs
     sums = PairSums.of(pairs)
-    assert sums.is_remote
+    assert sums.remote is not None
     share = pairs.n_unlabeled / 200 if where == "sample" else 1.0
     totals, matrix = by_hand(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
     expected = [share * total for total in totals], share * matrix
@@ -186,4 +185,3 @@ def test_no_list_of_blocks_grows_with_the_pairs():
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
-    assert len(pickle.dumps(large)) < 20_000
