@@ -205,12 +205,6 @@ def test_real_data_to_a_small_gap(unlabeled_weight, trace_weight):
     assert abs(solve_exponential(problem).relative_gap) <= 1e-6
 
 
-def test_zero_metric_where_the_trace_weight_is_large():
-    solution = solve_exponential(exponential_instance(1, trace_weight=1e5))
-    assert np.trace(solution.metric) <= 1e-8
-    assert solution.relative_gap <= 1e-6
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
