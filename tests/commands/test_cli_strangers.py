@@ -25,7 +25,6 @@ from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
 from seraph_cvx import load_model
 from seraph_cvx.cli import files, tables
-from seraph_cvx.cli.messages import say
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.race_table import Race
@@ -68,15 +67,6 @@ def test_a_table_written_otherwise_is_the_same_table(table, case):
     assert strange.feature_names == plain.feature_names
     word = case.partition("unknown: ")[2].strip()
     assert strange.unknown == ({word: 2} if word else {})
-
-
-def test_decimal_commas_and_another_encoding_are_the_same_table(table):
-    other = TABLE.replace(",", ";").replace(".", ",").replace("species", "größe")
-    table.with_name("other.csv").write_bytes(other.encode("cp1252"))
-    reading = tables.Reading(decimal=",", encoding="cp1252")
-    plain = tables.read_table(table, "species")
-    strange = tables.read_table(table.with_name("other.csv"), "größe", reading)
-    np.testing.assert_array_equal(np.c_[strange.X, strange.y], np.c_[plain.X, plain.y])
 
 
 def test_cells_may_hold_line_ends_quotes_and_formulas(folder):
@@ -163,63 +153,6 @@ def test_a_bad_table_is_answered_in_words_and_nothing_is_written(folder, case):
     assert_answered_in_words(result, culprits)
     assert len(result.stderr) < 600
     assert [path.name for path in folder.iterdir()] == ["bad.csv"]
-
-
-def test_all_that_is_wrong_with_the_cells_is_said_in_one_run(folder):
-    rows = [f"{k},{k % 7},{'red' if k else ''},{'ab'[k % 2]}" for k in range(30)]
-    rows[4], rows[9], rows[20] = "wide,1,red,a", "1,?,red,b", "1,2,red,a,a"
-    (folder / "bad.csv").write_text("\n".join(["x,y,color,species", *rows]))
-    result = run("fit bad.csv --label species")
-    culprits = [
-        "Row 6 of bad.csv, column 'x': 'wide' is not a finite number. Write a number, or remove "
-        "the row; fit --drop x leaves the column out",
-        "Row 11 of bad.csv, column 'y': '?' is not a finite number. Fill in the number",
-        "Row 2 of bad.csv, column 'color': the cell is empty. Fill in the number",
-        "Row 3 of bad.csv, column 'color': 'red' is not a finite number "
-        "(and so in rows 4, 5, 6, 7, 8, 9, 10, 11, 12 and 18 more). Write a number, or",
-        "Row 22 of bad.csv has 5 cells",
-    ]
-    assert_answered_in_words(result, culprits)
-    assert len(result.stderr.strip().splitlines()) == len(culprits)
-    header = ",".join(f"c{k}" for k in range(14))
-    (folder / "bad.csv").write_text(f"{header},species\n{'red,' * 14}a\n")
-    result = run("fit bad.csv --label species")
-    assert_answered_in_words(result, ["column 'c9'", "4 more columns have such cells."])
-    assert "'c10'" not in result.stderr
-
-
-PRICES = ["8,700", "12,000.5", "-1,234,567", "910"]
-
-
-@pytest.mark.parametrize(
-    ("cells", "options"),
-    [
-        (PRICES, "--thousands ,"),
-        (
-            [cell.translate(str.maketrans(",.", ".,")) for cell in PRICES],
-            "--decimal , --thousands .",
-        ),
-        ([cell.replace(",", " ") for cell in PRICES], "--thousands space"),
-        ([cell.replace(",", "\u202f") for cell in PRICES], "--thousands space"),
-        ([cell.replace(",", "'") for cell in PRICES], '--thousands "\'"'),
-    ],
-)
-def test_the_advice_on_thousands_leads_to_the_numbers(folder, cells, options):
-    rows = [f"{cell};{k};{'ab'[k % 2]}" for k, cell in enumerate(cells)]
-    (folder / "prices.csv").write_text("\n".join(["price;k;species", *rows]), encoding="utf-8")
-    decimal, _, mark = (part.strip(' "') for part in options.partition("--thousands "))
-    result = run(f"fit prices.csv --label species {decimal}")
-    assert_answered_in_words(result, [f'--thousands "{mark}"'])
-    first, *_ = words(result.stderr).split(". Row")  # '8,700' may be 8.7, '12,000.5' may not
-    assert ('or fit --decimal ","' in first) == (cells[0] == "8,700")
-    result = run(f"fit prices.csv --label species {options} --out m.npz")
-    assert "4 points, 2 features" in words(result.stdout), result.output
-    scaler = load_model("m.npz")[0]
-    assert scaler.mean_[0] == pytest.approx(np.mean([8700, 12000.5, -1234567, 910]))
-    assert run(f"apply m.npz prices.csv {options} --out z.csv").exit_code == 0
-    (folder / "prices.csv").write_text("price;species\n8,70;a\n9,1;b\n")
-    strict = run("fit prices.csv --label species --thousands ,")
-    assert_answered_in_words(strict, ["'8,70' is not a finite number"])
 
 
 def test_a_column_without_a_name_can_be_dropped_by_no_name(table):
@@ -397,11 +330,6 @@ def test_a_name_that_is_no_text_is_written_out(folder):
     done = run("fit --label species", name)
     assert done.exit_code == 0, done.output
     assert r"b\udcff.csv" in done.stdout
-
-
-def test_words_in_brackets_are_not_taken_for_markup(capsys):
-    say("[bold]x[/bold] :smile: [link=http://x]y")
-    assert capsys.readouterr().out == "[bold]x[/bold] :smile: [link=http://x]y\n"
 
 
 DANGER = re.compile(r"<(script|img|iframe|object)\b|<[^>]*\son\w+=")
