@@ -231,22 +231,10 @@ def sweep(
     distances = list(map(partial(block_distances, X), metrics))
     given = layout, distances, terms, with_one(Z), visit_all, in_runs
     totals, summed, _ = sum_strips(*given, limit=limit)
-    return swept(totals, summed, Z, Z, sizes, in_runs)
-
-
-def swept(
-    totals: FloatArray,
-    summed: Array | None,
-    X: Array,
-    Z: Array,
-    sizes: Array | None = None,
-    in_runs: bool = False,
-) -> Swept:
-    """The matrix X'(Deg - W) Z and its spread, given W [Z, 1]."""
     if summed is None:
-        return Swept(totals, np.zeros((X.shape[1], Z.shape[1])))
-    left, laplacian = X.T, summed[:, -1:] * Z - summed[:, :-1]
-    matrix = short_product(left, laplacian) if in_runs else left @ laplacian
+        return Swept(totals, np.zeros((Z.shape[1], Z.shape[1])))
+    laplacian = summed[:, -1:] * Z - summed[:, :-1]
+    matrix = short_product(Z.T, laplacian) if in_runs else Z.T @ laplacian
     spread = None if sizes is None else spread_of(summed[:, -1], Z, sizes)
     return Swept(totals, np.asarray(to_host(matrix)), to_host(spread))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..engine.distances import Factor, Layout, sample_counts
+from ..engine.distances import Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import (
     AllPairs,
@@ -99,20 +99,12 @@ class PairProgram:
         )
 
     def _pass_at(self, L: FloatArray) -> WholePass:
-        """A pass over all pairs: on a GPU, in this process, on workers, or on another device."""
+        """A pass over all pairs: on a GPU, in this process, or on another device."""
         if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
             on_gpu: WholePass = self.gpu_pairs.pass_at(L)
             return on_gpu
         if not self.sums.is_remote:
             return self._all_pairs.at(L, keep=self._keeps_pairs)
-        from ..engine.cluster import ClusterSums
-
-        remote = self.sums.remote
-        if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
-            terms = LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
-            sum_over = partial(remote.over_unlabeled, [Factor(L)], terms, self.sums.limit)
-            (total, excess), half, _ = sum_over(along_factor=True)
-            return _RemotePass(float(total), half, lambda: sum_over().matrix, float(excess))
         total, push = self._losses(L @ L.T, with_gradient=True)
         return _RemotePass(total, push @ L, lambda: push)
 
@@ -160,8 +152,9 @@ class PairProgram:
         """
         is_small = self._n_rough_points == self.sums.n_points and self._keeps_pairs
         if is_small and not self.sums.is_sampled:
-            has_all = isinstance(whole, BlocksPass | ListPass)
-            return (whole if has_all else self._all_pairs.at(L)).curvature(S)
+            if isinstance(whole, BlocksPass | ListPass):
+                return whole.curvature(S)
+            return self._all_pairs.at(L).curvature(S)
         return sum(some.curvature(S) for some in self._drawn_passes(L, LEAST_DRAWN))
 
     def preconditioner(self, point: FactorPoint) -> FloatArray | None:

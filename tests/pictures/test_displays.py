@@ -22,7 +22,6 @@ from seraph_cvx.plots import (
     PosteriorDisplay,
     RegionsDisplay,
     SegmentDisplay,
-    SpectrumDisplay,
 )
 from seraph_cvx.plots.style import new_figure, picture_bytes
 
@@ -65,8 +64,6 @@ CASES = {
     "posterior": lambda: PosteriorDisplay.from_result(METRIC, X, Y),
     "posterior, classes": lambda: PosteriorDisplay.from_result(METRIC, X, TWENTY, 1.0, LONG_NAMES),
     "posterior without labels": lambda: PosteriorDisplay.from_result(METRIC, X),
-    "spectrum": lambda: SpectrumDisplay.from_result(METRIC),
-    "spectra": lambda: SpectrumDisplay.from_result({"before": np.eye(4), "after": ZERO}),
     "history": lambda: HISTORY,
     "history, direct": lambda: HistoryDisplay.from_result([441.0, 352.0, 39.0, 11.9]),
     "segment": lambda: SegmentDisplay.from_result(
@@ -96,7 +93,7 @@ def test_every_display_is_drawn_with_labels_and_on_given_axes(case):
 
 
 def test_a_picture_is_saved_with_its_title_and_the_same_bytes_each_time(tmp_path):
-    display = CASES["spectrum"]()
+    display = CASES["feature weights"]()
     assert display.draw(tmp_path / "a.png", title="Mine").get_suptitle() == "Mine"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     for ending in ("png", "svg"):
@@ -113,7 +110,6 @@ def test_no_picture_imports_pyplot():
     ("given", "message"),
     [
         ((PosteriorDisplay, METRIC, X, Y[:3]), "one label each"),
-        ((SpectrumDisplay, {"a": -np.eye(2)}), "the metric 'a' is not positive"),
         ((HistoryDisplay, []), "history is empty"),
         ((DualityDisplay, [(0, 1.0, 2.0)]), "dual value is above the primal"),
         ((FeatureWeightsDisplay, np.eye(2), ["a", "b", "c"]), "2 features, but 3 feature_names"),
@@ -132,10 +128,6 @@ def test_estimators_are_drawn_by_their_own_metric_threshold_and_names():
     display = MetricDisplay.from_estimator(model, X, Y, features=(0, 1))
     np.testing.assert_allclose(display.section, model.get_mahalanobis_matrix()[:2, :2])
     assert display.threshold == 2.0
-    spectrum = SpectrumDisplay.from_estimator(model)
-    for name, metric in (("", model.metric_), (", its last M-step", model.m_step_metric_)):
-        drawn = spectrum.eigenvalues["SERAPH" + name]
-        np.testing.assert_allclose(drawn, np.linalg.eigvalsh(metric)[::-1], atol=1e-12)
     history = HistoryDisplay.from_estimator(model)
     assert history.descent_values.tolist() == [step.descent_value for step in model.history_]
     weights = FeatureWeightsDisplay.from_estimator(model)
