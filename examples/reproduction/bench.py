@@ -36,7 +36,7 @@ def _later(module: str, name: str) -> Callable[..., MeasuredRows]:
 SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "m-step": [m_steps.bench_first_m_steps],
     "certificate": [m_steps.bench_certificate],
-    "passes": [passes.bench_face, passes.bench_shares],
+    "passes": [passes.bench_face],
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "many-points": [many_points.bench_many_points],
@@ -61,8 +61,8 @@ def bench(
     section: Section = typer.Argument(
         ...,
         help="m-step: own solver against others. certificate: what a certificate costs. "
-        "passes: what fits are made of, on this machine or a GPU, and how much of their time that "
-        "is. size: a fit against n, on this machine or a GPU. sampling: the gap over "
+        "passes: what fits are made of, on this machine or a GPU. size: a fit against n, on this "
+        "machine or a GPU. sampling: the gap over "
         "all pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten "
         "sets of thousands of points. cvxpy-suite: the problems that CVXPY's own tests solve, "
         "certified.",

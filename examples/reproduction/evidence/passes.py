@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
-import pstats
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +10,7 @@ import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet, alternate, solve_m_step
 from seraph_cvx.certificate.sampling import certify_in_full
-from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.model.m_step_objective import descent_program
-from seraph_cvx.model.pair_program import FactorPoint, PairProgram
 from seraph_cvx.numerics.checks import MissingExtra
 from seraph_cvx.processes.isolation import peak_bytes
 
@@ -59,42 +55,6 @@ def bench_face(
                 function(*arguments)  # the first run is not timed
                 row[column] = 1e3 * timed(function, *arguments, repeats=5)[1]
             yield row
-
-
-SUMS: dict[str, list[Any]] = {
-    "values and slopes": [PairProgram.at],
-    "products": [FactorPoint.hessian_product, PairProgram._curvature],
-    "gradients": [vars(FactorPoint)["gradient"].func],
-    "certificate and moments": [PairSums.over_labeled, PairSums.over_unlabeled],
-}
-"""The functions that sum over pairs. None of them calls another one."""
-
-
-def bench_shares(
-    report: Report, backend: str = "cpu", sizes: Sequence[int] = SIZES, m: int = 64
-) -> MeasuredRows:
-    """Measure which share of a fit's time goes to sums over pairs, and to what else.
-
-    Python's profiler times a second fit, and slows calls of Python down: the shares are rough where
-    a fit takes a fraction of a second.
-    """
-    report.start(f"Where the time of a fit on {backend} goes (m = {m}), per cent of it")
-    for n in sizes:
-        report.tell(f"shares at n = {n}")
-        X, y = _points_on(backend, n, m)
-        measured_fit(PairSet.from_labels(X, y))
-        profiler = cProfile.Profile()
-        profiler.runcall(lambda X=X, y=y: measured_fit(PairSet.from_labels(X, y)))
-        profile = vars(pstats.Stats(profiler))
-        total = profile["total_tt"]
-        shares = {}
-        for name, functions in SUMS.items():
-            codes = [function.__code__ for function in functions]
-            keys = {(code.co_filename, code.co_firstlineno, code.co_name) for code in codes}
-            inside = sum(profile["stats"][key][3] for key in keys & profile["stats"].keys())
-            shares[name] = 100.0 * inside / total
-        rest = 100.0 - sum(shares.values())
-        yield {"n": n, "seconds, profiled": total, **shares, "all else": rest}
 
 
 # Whole fits
