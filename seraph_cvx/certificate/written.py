@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..engine.distances import Factor
+from ..engine.distances import Factor, as_factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.exact_rank import component_roots
-from ..penalties import Diagonal, LinearConstraints, LogDet, Ridge, Sparse, TraceBound, UpperBound
+from ..penalties import Diagonal, LinearConstraints, LogDet, Ridge, Sparse, TraceBound
 from ..penalties.penalty import Penalty
 from ..proof.rounding import UNIT, at_least, score_slack
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ANCHORS = {"toward p = b/c": "labels", "p = b/c": "labels"}
 """Where a step of these dual points begins; that of all others begins at r = 0."""
 
-PENALTIES = (Ridge, LogDet, UpperBound, Diagonal, Sparse, TraceBound, LinearConstraints)
+PENALTIES = (Ridge, LogDet, Diagonal, Sparse, TraceBound, LinearConstraints)
 """The penalties that a file can hold; a class derived from one may have another formula."""
 
 
@@ -86,15 +86,21 @@ def _m_step(objective: MStepObjective) -> dict[str, Any]:
 def _claimed(objective: MStepObjective, lower: LowerBound) -> float:
     """The lower bound of the exact r = sigma(-s), for that of the r that was computed.
 
-    That one is of scores at most t lower. It is feasible, and so is the smaller exact one, but D
-    may be larger there, by no more than t sum_k c_k d_k r_k <= t (1 + eta) sum_k c_k, with d_k the
-    squared distances, since d sigma(eta - d) <= 1 + eta for all d >= 0.
+    That one is of scores at most t lower; soft labels count as those of scores t off, too. It is
+    feasible, and so is the smaller exact one, but D may be larger there: by no more than t sum_k
+    c_k d_k r_k <= t (1 + eta) sum_k c_k, with d_k the squared distances, for d sigma(eta - d) is
+    at most 1 + eta for all d >= 0.
     """
-    L, eta = lower.factor, objective.threshold
-    if L is None or not lower.step:
-        return lower.dual_value
-    sizes = np.sum(np.square(np.abs(objective.sums.centered) @ np.abs(L)), axis=1)
-    t = 4.0 * score_slack(*L.shape) * float(np.max(sizes)) + 32.0 * UNIT * (1.0 + eta)
+    eta, metrics = objective.threshold, list[tuple[float, FloatArray]]()
+    if lower.factor is not None and lower.step:
+        metrics.append((1.0, lower.factor))
+    if objective.has_soft_labels and objective.previous_metric is not None:
+        a = cast(float, objective.sharpness)
+        metrics.append((max(a, 1.0), as_factor(objective.previous_metric).L))
+    t, points = 0.0, np.abs(objective.sums.centered)
+    for steepness, L in metrics:
+        size = float(np.max(np.sum(np.square(points @ np.abs(L)), axis=1)))
+        t += steepness * (4.0 * score_slack(*L.shape) * size + 32.0 * UNIT * (1.0 + eta))
     return at_least(lower.dual_value, -t * (1.0 + eta) * objective.pair_total)
 
 
@@ -120,8 +126,6 @@ def _penalty(block: Penalty, m: int) -> dict[str, Any]:
         case LogDet():
             weight, inverse = block.weight.hex(), _hex(block.inverse_prior(m))
             return {"kind": "log_det", "weight": weight, "inverse": inverse}
-        case UpperBound():
-            return {"kind": "upper_bound", "bound": _hex(block.bound)}
         case Diagonal():
             return {"kind": "off_diagonal", "limit": None}
         case Sparse():

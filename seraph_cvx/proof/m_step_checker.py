@@ -25,7 +25,6 @@ BLOCK = 64  # points whose distances are held at a time: 8 MB for 5,000 points
 PENALTIES = {
     "quadratic": "weight prior",
     "log_det": "weight inverse",
-    "upper_bound": "bound",
     "off_diagonal": "limit",
     "linear": "matrices bounds is_equality tolerance",
 }
@@ -221,7 +220,7 @@ class Penalty:
     def __init__(self, content: Any, m: int) -> None:
         readers: dict[str, Callable[[Any], Any]] = {
             **dict.fromkeys(("weight", "tolerance"), _nonnegative),
-            **dict.fromkeys(("prior", "inverse", "bound"), lambda given: _symmetric(given, m)),
+            **dict.fromkeys(("prior", "inverse"), lambda given: _symmetric(given, m)),
             "limit": lambda given: None if given is None else _nonnegative(given),
             "matrices": lambda given: [_symmetric(B, m) for B in given],
             "bounds": lambda given: numbers(given, len(content["matrices"])),
@@ -251,8 +250,6 @@ class Penalty:
                 return weight / 2 * sum(x * x for x in (A - prior).entries())
             case "log_det", weight, Q:
                 return weight * ((A * Q).trace() - _log_det(A) - _log_det(Q) - self.m)
-            case "upper_bound", bound:
-                return zero if _is_psd(bound - A) else infinity
             case "off_diagonal", limit:
                 size = sum(map(abs, _off_diagonal(A)), zero)
                 return zero if size.is_zero() else infinity if limit is None else limit * size
@@ -278,8 +275,6 @@ class Penalty:
                 return Z, (Z * prior).trace() + sum(x * x for x in Z.entries()) / (2 * weight)
             case "log_det", weight, Q:
                 return Z, weight * (_log_det(Q) - _log_det(Q - Z * (1 / weight)))
-            case "upper_bound", bound:
-                return Z, (Z * bound).trace() if _is_psd(Z) else infinity
         limit = self.given["limit"]
         is_finite = all(Z[i, i].is_zero() for i in range(self.m))
         is_finite = is_finite and (limit is None or all(abs(x) <= limit for x in _off_diagonal(Z)))

@@ -61,8 +61,8 @@ def register() -> None:
     >>> register()
     >>> x = cp.Variable()
     >>> problem = cp.Problem(cp.Minimize(cp.exp(x) + cp.exp(-x)))
-    >>> round(problem.solve(method="certified", solver="CLARABEL"), 6)
-    2.0
+    >>> print(f"{problem.solve(method='certified', solver='CLARABEL'):.6f}")
+    2.000000
     """
     cp.Problem.register_solve("certified", _solve_certified)
 

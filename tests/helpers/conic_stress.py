@@ -1082,12 +1082,10 @@ def mutated(
                 entries = changed[part].get(letter)
                 if entries:
                     k = int(rng.integers(len(entries)))
-                    is_exact = isinstance(entries[k], str)  # a fraction
-                    parts = [entries[k]] if is_exact else entries[k]
-                    high = float(Fraction(*(int(p, 16) for p in parts[0].split("/")))
-                                 if is_exact else float.fromhex(parts[0]))  # fmt: skip
-                    size = high + 10.0 ** -float(rng.integers(0, 12))
-                    rest = [(0.0).hex()] if is_exact else parts[1:]
+                    first, *rest = entries[k] if type(entries[k]) is list else [entries[k]]
+                    p, _, q = first.partition("/")
+                    size = int(p, 16) / int(q, 16) if q else float.fromhex(first)
+                    size += 10.0 ** -float(rng.integers(0, 12))
                     entries[k] = [float(size * rng.choice([1, -1, 2])).hex(), *rest]
     return changed, " and ".join(words)
 

@@ -38,7 +38,6 @@ from seraph_cvx.penalties import (
     Sparse,
     Trace,
     TraceBound,
-    UpperBound,
 )
 
 SLACK = 1e-9
@@ -49,7 +48,6 @@ PENALTIES = {
     "Ridge, prior": lambda rng, m: Ridge(rng.uniform(0.01, 2.0), np.diag(rng.random(m))),
     "LogDet": lambda rng, m: LogDet(rng.uniform(0.01, 2.0), np.diag(rng.uniform(0.5, 2.0, m))),
     "TraceBound": lambda rng, m: TraceBound(rng.uniform(0.1, 3.0)),
-    "UpperBound": lambda rng, m: UpperBound(np.diag(rng.uniform(0.1, 2.0, m))),
     "Diagonal": lambda rng, m: Diagonal(),
     "Sparse": lambda rng, m: Sparse(rng.uniform(0.05, 2.0)),
     "upper": lambda rng, m: LinearConstraints(np.eye(m), upper=rng.uniform(0.1, 3.0)),
@@ -182,9 +180,6 @@ def penalty_value(block, A):
                 return np.inf
             linear = float(np.sum(Q * A)) - logs[1] - np.linalg.slogdet(Q)[1] - len(A)
             return float.fromhex(given["weight"]) * linear
-        case "upper_bound":
-            least = np.linalg.eigvalsh(np.array(numbers(given["bound"])) - A)[0]
-            return 0.0 if least >= -size else np.inf
         case "off_diagonal":
             if given["limit"] is None:
                 return 0.0 if np.max(np.abs(off), initial=0.0) <= size else np.inf
