@@ -31,22 +31,7 @@ from ..pairs.pair_set import PairSet
 from ..proof.rounding import FEW_ROUNDINGS, UNIT, gamma
 from ..proof.verified_psd import is_proven_positive_definite, power_of_two_scale
 from .pair_bounds import PairBounds, bound_pairs
-
-
-@dataclass(frozen=True)
-class LowerBound:
-    """A bound on the optimum, and the dual point it is of: by these a checker finds it again.
-
-    From r = 0 or r = q, as `dual_point` says, and Z = 0 it is `step` of the way to r = sigma(-s) at
-    `factor` and `multipliers`. With `groups`, r = 0 in pairs of points that are not in one group.
-    """
-
-    dual_value: float
-    dual_point: str
-    step: float = 1.0
-    multipliers: tuple[FloatArray, ...] = ()
-    groups: IntArray | None = None
-    factor: FloatArray | None = None
+from .written import LowerBound, m_step_file
 
 
 @dataclass(frozen=True)
@@ -138,9 +123,12 @@ class Certificate:
         >>> list(json.loads(certify(MStepObjective(pairs), [[0.92]]).to_json()))
         ['format', 'version', 'm_step', 'claim', 'primal', 'dual']
         """
-        from .written import m_step_file
-
-        return m_step_file(self)
+        if self.objective is None:
+            raise ValueError(
+                "This certificate has lost its M-step, which is not kept with that of a sample: "
+                "write that of certify(objective, A), or of a model, model.certificate_."
+            )
+        return m_step_file(self.objective, self.primal_value, self.factor, self.lower)
 
     def checked(self, culprits: str = "") -> Self:
         """The certificate itself; an ArithmeticError if its bounds contradict each other.

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
 from ..engine.distances import Factor, as_factor
 from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
 from ..penalties import Diagonal, LinearConstraints, LogDet, Ridge, Sparse, TraceBound
 from ..penalties.penalty import Penalty
 from ..proof.rounding import UNIT, at_least, score_slack
-
-if TYPE_CHECKING:
-    from .certificate import Certificate, LowerBound
 
 ANCHORS = {"toward p = b/c": "labels", "p = b/c": "labels"}
 """Where a step of these dual points begins; that of all others begins at r = 0."""
@@ -29,24 +27,36 @@ PENALTIES = (Ridge, LogDet, Diagonal, Sparse, TraceBound, LinearConstraints)
 """The penalties that a file can hold; a class derived from one may have another formula."""
 
 
-def m_step_file(certificate: Certificate) -> str:
+@dataclass(frozen=True)
+class LowerBound:
+    """A bound on the optimum, and the dual point it is of: by these a checker finds it again.
+
+    From r = 0 or r = q, as `dual_point` says, and Z = 0 it is `step` of the way to r = sigma(-s) at
+    `factor` and `multipliers`. With `groups`, r = 0 in pairs of points that are not in one group.
+    """
+
+    dual_value: float
+    dual_point: str
+    step: float = 1.0
+    multipliers: tuple[FloatArray, ...] = ()
+    groups: IntArray | None = None
+    factor: FloatArray | None = None
+
+
+def m_step_file(
+    objective: MStepObjective, primal_value: float, factor: FloatArray, lower: LowerBound | None
+) -> str:
     """The M-step, the bounds, and the numbers of their proof, as JSON."""
-    objective, lower = certificate.objective, certificate.lower
-    if objective is None:
-        raise ValueError(
-            "This certificate has lost its M-step, which is not kept with the certificate of a "
-            "sample: write that of certify(objective, A), or of a model, model.certificate_."
-        )
-    has_upper = math.isfinite(certificate.primal_value)
+    has_upper = math.isfinite(primal_value)
     content = {
         "format": "seraph_cvx m-step certificate",
         "version": 1,
         "m_step": _m_step(objective),
         "claim": {
             "lower": None if lower is None else _claimed(objective, lower).hex(),
-            "upper": certificate.primal_value.hex() if has_upper else None,
+            "upper": primal_value.hex() if has_upper else None,
         },
-        "primal": {"factor": _hex(certificate.factor)} if has_upper else None,
+        "primal": {"factor": _hex(factor)} if has_upper else None,
         "dual": None,
     }
     if lower is not None:
@@ -55,7 +65,7 @@ def m_step_file(certificate: Certificate) -> str:
             "factor": _hex(lower.factor),
             "anchor": ANCHORS.get(lower.dual_point, "one"),
             "step": lower.step.hex(),
-            "groups": _groups(certificate),
+            "groups": _groups(objective, lower),
             "multipliers": [_multiplier(block, Z) for block, Z in blocks],
         }
     return json.dumps(content)
@@ -104,11 +114,8 @@ def _claimed(objective: MStepObjective, lower: LowerBound) -> float:
     return at_least(lower.dual_value, -t * (1.0 + eta) * objective.pair_total)
 
 
-def _groups(certificate: Certificate) -> list[int] | None:
+def _groups(objective: MStepObjective, lower: LowerBound) -> list[int] | None:
     """The groups of points that the pairs of the bound connect; None where these are all pairs."""
-    objective, lower = certificate.objective, certificate.lower
-    if objective is None or lower is None:
-        return None
     pairs, groups = objective.pairs, lower.groups
     if groups is None and objective.mu == 0.0:
         groups = component_roots(pairs.n_points, pairs.labeled)
@@ -119,7 +126,12 @@ def _groups(certificate: Certificate) -> list[int] | None:
 
 def _penalty(block: Penalty, m: int) -> dict[str, Any]:
     """A penalty by its definition; a bound on the trace is one linear constraint."""
-    match block if type(block) in PENALTIES else None:
+    if type(block) not in PENALTIES:
+        raise TypeError(
+            f"{block!r} is a penalty of a class of your own, whose formula no file can hold: only "
+            "M-steps with penalties of seraph_cvx.penalties have certificates for others."
+        )
+    match block:
         case Ridge():
             prior = np.zeros((m, m)) if block.prior is None else block.prior
             return {"kind": "quadratic", "weight": block.weight.hex(), "prior": _hex(prior)}
@@ -134,10 +146,7 @@ def _penalty(block: Penalty, m: int) -> dict[str, Any]:
             return _linear(np.eye(m)[None], np.array([block.weight]), False, 0.0)
         case LinearConstraints():
             return _linear(block.matrices, block.bounds, block.is_equality, block.tolerance)
-    raise TypeError(
-        f"{block!r} is a penalty of a class of your own, whose formula no file can hold: only "
-        "M-steps with penalties of seraph_cvx.penalties have certificates that others can check."
-    )
+    raise AssertionError(block)
 
 
 def _linear(

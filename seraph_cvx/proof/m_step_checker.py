@@ -191,7 +191,7 @@ def _bounds(
     if dual is not None:
         point = DualPoint(dual, m_step)
         lower = point.value
-        if primal is not None and dual["factor"] == factor:
+        if near is not None and dual["factor"] == factor:
             point.distances = near
     products, degrees = [], m_step.n * [flint.arb(0)]
     for i, row in m_step.pairs():
