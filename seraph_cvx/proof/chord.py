@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Array
-from .point import NotEnclosed, evaluate, violation
+from .point import RULES, NotEnclosed, evaluate, violation
+from .program import COMPILING, subexpressions
 
 TRIES = 300
 UNITS = 2.0**-6
@@ -62,6 +63,10 @@ class Chord:
 def refute_function(expression: Any, sign: float, constraints: Sequence[Any] = ()) -> Chord | None:
     """A chord on which sign * expression is not convex, at feasible points if some are found."""
     variables = expression.variables()
+    if any(
+        node.args and type(node).__name__ not in RULES for node, _ in subexpressions(expression)
+    ):
+        return None  # no value would be enclosed
 
     def judged(ends: Ends) -> str:
         x, y, middle = (_enclosed(expression, variables, end) for end in (*ends, _middle(*ends)))
@@ -150,15 +155,16 @@ def _middle(x: Values, y: Values) -> Values:
 
 @contextmanager
 def values_set(variables: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
-    """A context in which variables have these values."""
-    kept = [variable.value for variable in variables]
-    try:
-        for variable, value in zip(variables, values, strict=True):
-            variable.save_value(value)
-        yield
-    finally:
-        for variable, value in zip(variables, kept, strict=True):
-            variable.save_value(value)
+    """A context in which variables have these values, for this thread alone."""
+    with COMPILING:
+        kept = [variable.value for variable in variables]
+        try:
+            for variable, value in zip(variables, values, strict=True):
+                variable.save_value(value)
+            yield
+        finally:
+            for variable, value in zip(variables, kept, strict=True):
+                variable.save_value(value)
 
 
 def _value(expression: Any, variables: Sequence[Any], values: Values) -> float:

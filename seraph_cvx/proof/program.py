@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -26,9 +26,11 @@ from cvxpy.reductions.dcp2cone.canonicalizers import CANON_METHODS
 from cvxpy.reductions.eval_params import EvalParams
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
+from cvxpy.reductions.subexpr_cache import StructuralKeyCache, UncacheableError, expr_key
 from cvxpy.utilities.psd_utils import TriangleKind
 
 from .arithmetic import Array
+from .point import ATTRIBUTES, constant_ball
 
 # Rows or columns, rows of a dense block, and products in A'A where that is sparse.
 MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
@@ -43,6 +45,10 @@ CONSTRAINTS = {
     *("ExpCone", "PowCone3D", "PowConeND"),
 }
 """Constraints whose conic form says the same; of any other nothing is claimed."""
+
+WRAPS = {"psd_wrap": "PSD", "nsd_wrap": "NSD", "symmetric_wrap": "symmetric"}
+WRAPS |= {"nonneg_wrap": "nonneg", "nonpos_wrap": "nonpos", "hermitian_wrap": "hermitian"}
+"""Atoms that promise an attribute of their argument. That of a quad_form is proven elsewhere."""
 
 COMPILING = threading.RLock()
 """Held while values of a problem's variables are put aside, or read all together."""
@@ -174,6 +180,8 @@ class CanonicalProblem:
         """The bounds B_j of the columns, |x_j| <= B_j, infinite where none is given."""
         if not bounds:
             return None
+        if not isinstance(bounds, Mapping):
+            raise TypeError(f"bounds must be such as {{x: 10.0}}, not {bounds!r}.")
         known = np.full(len(self.program.c), np.inf)
         for variable, given in bounds.items():
             if not isinstance(variable, cp.Variable):
@@ -229,6 +237,7 @@ class CanonicalProblem:
 def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProblem:
     """The conic program of a problem, with a quadratic form or not, or a refusal that says why."""
     _refuse(problem)
+    fixed = _with_values(problem)
     with np.errstate(all="ignore"):
         chain, data, inverse_data = _compile(problem, use_quad_obj=quadratic)
     maximize = isinstance(problem.objective, cp.Maximize)
@@ -253,8 +262,20 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     conic = ConicProgram(
         A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
-    fixed = EvalParams().apply(problem)[0] if problem.parameters() else problem
     return CanonicalProblem(problem, fixed, conic, chain, data["param_prob"])
+
+
+def _with_values(problem: cp.Problem) -> cp.Problem:
+    """The problem with the values of its parameters, whose signs may be wrong by a little."""
+    if not problem.parameters():
+        return problem
+    try:
+        fixed = EvalParams().apply(problem)[0]
+    except ParameterError as error:
+        raise Refused(f"A parameter has no value: {error}") from None
+    if not fixed.is_dcp():
+        raise Refused("With the values that its parameters have, the problem is not DCP.")
+    return fixed
 
 
 def _compile(problem: cp.Problem, **options: bool) -> tuple[Any, Any, Any]:
@@ -340,8 +361,11 @@ def _refuse(problem: cp.Problem) -> None:
             f"Integer or boolean variables ({', '.join(integers) or 'FiniteSet'}) are not "
             "certified: drop these attributes or constraints to certify the relaxation."
         )
-    if not problem.is_dcp():
-        kinds = [name for name in ("dgp", "dqcp") if getattr(problem, f"is_{name}")()]
+    # CVXPY does not look whether the constraints of an indicator are DCP.
+    rules = [problem, *(n for n in nodes if isinstance(n, cp.constraints.constraint.Constraint))]
+    if not all(part.is_dcp() for part in rules):
+        others = () if problem.is_dcp() else ("dgp", "dqcp")
+        kinds = [name for name in others if getattr(problem, f"is_{name}")()]
         raise Refused(
             f"The problem is not DCP{' but ' + kinds[0].upper() if kinds else ''}: only problems "
             "that follow the rules of disciplined convex programming are certified. "
@@ -349,37 +373,47 @@ def _refuse(problem: cp.Problem) -> None:
         )
     if not problem.variables():
         raise Refused("The problem has no variables: there is nothing to certify.")
-    for reason in (check(node) for check in (_approximation, _mistranslation) for node in nodes):
+    checks = [partial(check, node) for check in (_approximation, _mistranslation) for node in nodes]
+    for check in (*checks, partial(_mistaken_for_another, nodes)):
+        reason = check()
         if reason:
             raise Refused(f"{reason} A bound would be of another problem than yours.")
 
 
-def subexpressions(problem: cp.Problem) -> Iterator[tuple[Any, bool]]:
-    """Every constraint and every node of the expression trees of a problem, once.
+def subexpressions(root: Any) -> Iterator[tuple[Any, bool]]:
+    """Every constraint and every node of the expression trees below a problem or a node, once.
 
     With each whether it is a term of the objective, of which CVXPY keeps quadratic forms as they
     are. The function inside of a perspective, the set of a support function, and the problem of
     a partial optimization are no arguments of their nodes, and part of the problem all the same.
     """
-    stack: list[tuple[Any, bool]] = [(problem.objective, True)]
-    stack += [(constraint, False) for constraint in problem.constraints]
-    seen = set()
+    stack, seen = [(root, True)], set()
     while stack:
         node, is_term = stack.pop()
         if (id(node), is_term) in seen:
             continue
         seen.add((id(node), is_term))
         yield node, is_term
-        if isinstance(node, cp.Problem):
-            stack += [(part, False) for part in (node.objective, *node.constraints)]
-            continue
-        is_term = is_term and type(node) not in CANON_METHODS
-        stack += [(arg, is_term) for arg in node.args]
         name = type(node).__name__
+        is_term = is_term and type(node) not in CANON_METHODS and name != "PartialProblem"
+        if isinstance(node, cp.Problem):
+            stack += [(node.objective, is_term), *((part, False) for part in node.constraints)]
+            continue
+        stack += [(arg, is_term) for arg in (node.args[:1] if name == "QuadForm" else node.args)]
         if name == "perspective":
             stack.append((node.f, False))
         if name == "SuppFuncAtom":
             stack += [(constraint, False) for constraint in node._parent.constraints]
+
+
+def unproven_promise(node: Any) -> str:
+    """What a wrap, such as psd_wrap, says of a constant and is not proven; empty where it is."""
+    name = type(node).__name__
+    if name not in WRAPS or not node.is_constant() or node.value is None:
+        return ""
+    with np.errstate(all="ignore"):
+        off = ATTRIBUTES[WRAPS[name]](constant_ball(node.value), None).high
+    return "" if np.max(off, initial=0.0) <= 0.0 else f"{name} says what is not proven: drop it."
 
 
 def matrix_of_form(node: Any) -> Any:
@@ -431,7 +465,9 @@ def _approximation(node: Any) -> str:
 
 def _mistranslation(node: Any) -> str:
     """Why CVXPY's canonical form of a node may be of another function; empty where it is not."""
-    name = type(node).__name__
+    name, promise = type(node).__name__, unproven_promise(node)
+    if promise:
+        return promise
     if name == "perspective":
         bounded = [v.name() for v in node.f.variables() if v.attributes["bounds"] is not None]
         if bounded:
@@ -452,6 +488,30 @@ def _mistranslation(node: Any) -> str:
                 "CVXPY rounds the numbers of a support function whose set needs semidefinite or "
                 "exponential cones: write it as the maximum that it is."
             )
+    return ""
+
+
+def _mistaken_for_another(nodes: Sequence[Any]) -> str:
+    """Which function CVXPY compiles once for two: it compares their types and arguments alone.
+
+    The function of a perspective and the set of a support function are no part of these.
+    """
+    known: dict[Any, Any] = {}
+    keys = StructuralKeyCache()
+    for node in nodes:
+        name = type(node).__name__
+        if name in ("perspective", "SuppFuncAtom"):
+            hidden = node.f if name == "perspective" else node._parent
+            try:
+                key = expr_key(node, keys)
+            except UncacheableError:
+                continue
+            if known.setdefault(key, hidden) is not hidden:
+                kind = {"perspective": "perspectives", "SuppFuncAtom": "support functions"}[name]
+                return (
+                    f"CVXPY takes two {kind} of the same arguments for one: give one of them a "
+                    "variable of its own, and a constraint that it is equal to the other."
+                )
     return ""
 
 
