@@ -11,9 +11,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core: more threa
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it once, when it is imported
 
 import gc
-import logging
 import signal
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -42,7 +40,6 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
 
 OPTIONAL = {
-    **dict.fromkeys(("dask", "distributed"), "dask"),
     **dict.fromkeys(("cvxopt", "qics", "moreau", "unopy", "pymanopt"), "race"),
     **{"marimo": "lecture", "sphinx": "docs"},
 }
@@ -215,19 +212,3 @@ def no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("seraph_cvx.plots", "matplotlib.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-
-
-@pytest.fixture(scope="module")
-def dask_client() -> Iterator[Any]:
-    """A cluster of two processes on this machine."""
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client

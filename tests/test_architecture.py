@@ -67,7 +67,6 @@ MAY_IMPORT = {
         "numerics.cuda.pair_kernels",
         "numerics.cuda.bounds",
     ),
-    "distributed": ("processes.dask_cluster",),
     "flint": ("proof",),
     "highspy": ("proof",),
     "pandas": ("display.result_table", "cli.tables"),

@@ -20,7 +20,7 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
 from .messages import alert, needs_matplotlib, say, tell
-from .tables import MOST_PLACES, UserTable, name_columns
+from .tables import MOST_PLACES, UserTable
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
@@ -126,7 +126,7 @@ def finish(status: Status, kept: list[str]) -> None:
         raise typer.Exit(1)
 
 
-# Pictures and the page
+# Pictures
 
 
 def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: list[str]) -> None:
@@ -167,27 +167,3 @@ def _write_picture(path: Path, figure: Any, content: str, kept: list[str]) -> No
     write_whole(path, picture_bytes(figure, path.suffix[1:]))
     kept.append(f"the picture is in {path}")
     say(f"Written: the picture ({content}), to {path}")
-
-
-def write_page(
-    path: Path, model: Any, table: UserTable, name: str, code: str, command: str, kept: list[str]
-) -> None:
-    """Write the report of a fit as a page, or say why there is none."""
-    words = [f"{word!r} ({count} times)" for word, count in table.unknown.items()]
-    with needs_matplotlib("report"):
-        from ..plots import fit_report
-
-        read = [f"Labels read as unknown: {', '.join(words)}."] if words else []
-        fit_report(
-            model,
-            name_columns(table.X, table.feature_names),
-            table.y,
-            file=path,
-            name=name,
-            class_names=table.class_names,
-            notes=read,
-            loading=code,
-            command=command,
-        )
-        kept.append(f"the report is in {path}")
-        say(f"Written: the report of the fit, a page for any browser, to {path}")

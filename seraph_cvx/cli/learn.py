@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import signal
 import warnings
 from collections.abc import Callable
@@ -33,11 +32,10 @@ from .fit_report import (
     note_repeated_rows,
     report_iteration,
     report_metric,
-    write_page,
 )
-from .main import DEBUG, EXAMPLES, FIRST, GIVEN, Panels, app, argument, grouped, listed, option
-from .messages import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
-from .tables import Reading, UserTable, in_words, is_number, name_columns, open_text, read_table
+from .main import DEBUG, EXAMPLES, FIRST, Panels, app, argument, grouped, listed, option
+from .messages import alert, answers_in_words, interrupts_deferred, say, screen, tell
+from .tables import Reading, UserTable, in_words, is_number, name_columns, read_table
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
@@ -102,17 +100,11 @@ class Output:
             metavar="FILE",
         ),
     ] = None
-    html: Annotated[
-        Path | None,
-        listed(
-            FIRST, "Write a report of the fit, one page that works offline: .html.", metavar="FILE"
-        ),
-    ] = None
 
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
-        endings = {target: (".npz", ".csv"), self.picture: PICTURES, self.html: (".html",)}
+        endings = {target: (".npz", ".csv"), self.picture: PICTURES}
         for path, allowed in endings.items():
             if path is not None:
                 check_output(path, allowed, file, may_replace=self.force)
@@ -223,7 +215,6 @@ class Learning:
 @app.command(epilog=EXAMPLES, cls=Panels)
 @grouped
 def fit(
-    context: typer.Context,
     file: Path = argument(
         ...,
         "A table: a row of column names, then a row for each point; every column but the "
@@ -263,31 +254,7 @@ def fit(
         tell("saved", path=target, standardize=reading.standardize, reading=reading)
         if output.picture is not None and seraph.history_:
             draw_fit(output.picture, scaled, seraph, f"SERAPH on {file.name}", kept)
-        if output.html is not None and seraph.history_:
-            code = loading_code(file, label, reading, table)
-            command = shlex.join(["seraph-cvx", "fit", *context.meta[GIVEN]])
-            write_page(output.html, model, table, file.name, code, command, kept)
         finish(seraph.status_, kept)
-
-
-def loading_code(file: Path, label: str, reading: Reading, table: UserTable) -> str:
-    """Python code that reads a table as the command does."""
-    of_text = tuple(f"{name}=" for name in reading.one_hot)
-    numeric = [name for name in table.feature_names if not name.startswith(of_text)]
-    missing = {name: list(in_words(reading.missing)) for name in numeric if reading.missing}
-    return (
-        written(
-            "loading",
-            file=file,
-            label=label,
-            text=open_text(file, reading),
-            reading=reading,
-            texts=dict.fromkeys([label, *reading.one_hot], "object"),
-            unknown={label: ["", *table.unknown], **missing},
-            features=table.feature_names,
-        )
-        + "\n"
-    )
 
 
 def fail(reason: str) -> None:

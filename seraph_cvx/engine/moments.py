@@ -195,11 +195,6 @@ class PairMoments:
         return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
 
     @cached_property
-    def whitened_sums(self) -> PairSums:
-        """The pairs at distances in the data, with outer products in whitened coordinates."""
-        return self.sums.with_matrix_coordinates(self.whitening)
-
-    @cached_property
     def longest(self) -> float:
         """The largest squared length of a pair: max_k ||v_k||^2."""
         largest = [0.0]

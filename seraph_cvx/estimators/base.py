@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,9 +70,6 @@ class FitParameters:
     time_limit: float | None = None
     callback: Callable[[Iteration, FloatArray], object] | None = None
     on_interrupt: str = "raise"
-    solver_options: Mapping[str, Any] | None = None
-    formulation: str = "primal"
-    polish: bool = False
 
     def _manifold_term(self, points: FloatArray) -> FloatArray | None:
         """The manifold term of the points, where it has a weight."""
@@ -157,12 +154,9 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
         It works in the unit of the features, with sums of their fourth powers.
         """
-        unused = self._conic_parameters()
         if self.callback is not None and not hasattr(self.callback, "progress"):
-            unused.append("callback")
-        if unused:
             raise ValueError(
-                f'{unused[0]} is for the M-steps of algorithm="em"; algorithm="direct" has none: '
+                'callback is for the M-steps of algorithm="em"; algorithm="direct" has none: '
                 "leave it out."
             )
         spread = float(np.max(pairs.feature_ranges))
@@ -173,15 +167,6 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
                 "has a fourth power that is no number: divide X by a constant, or use "
                 'algorithm="em".'
             )
-
-    def _conic_parameters(self) -> list[str]:
-        """Those of the parameters for conic solvers that were given."""
-        given = {
-            "solver_options": self.solver_options,
-            "polish": self.polish,
-            "formulation": self.formulation != "primal",
-        }
-        return list(filter(given.get, given))
 
     def _watched(self, limit: Limit) -> AbstractContextManager[FitWatch | None]:
         """A context in which the fit is shown, handed to the callback, and may be interrupted."""
@@ -197,14 +182,9 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         """Alternate from the first M-step on; return the metric, and what was not reached."""
         solver = MStepSolver(
             self.solver,
-            formulation=self.formulation,
-            solver_options=self.solver_options,
-            polish=self.polish,
             allow_unattained=self.allow_unattained,
             watch=None if watch is None else watch.step,
         )
-        for name in self._conic_parameters():
-            solver.require_conic_for(name)
         run = run_alternation(
             first,
             solver,

@@ -139,12 +139,6 @@ class SERAPH(BaseSERAPH):
         KeyboardInterrupt that `callback` raises is one Ctrl-C. Where Ctrl-C is ignored (background
         jobs) it stays so. A fit in another thread than the main one never receives it: end that by
         `callback` or `time_limit`.
-    solver_options : dict, optional
-        Passed to a conic `solver` as they are.
-    formulation : "primal" or "dual", default="primal"
-        Which statement of the M-step a conic `solver` is given.
-    polish : bool, default=False
-        Continue with "newton" where a conic solver's answer is not certified.
 
     Attributes
     ----------

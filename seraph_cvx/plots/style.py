@@ -44,6 +44,7 @@ SLIDE_WIDTH = 32.0 / 3.0
 TEXT_SIZE, LABEL_SIZE, TITLE_SIZE = 11, 12, 13
 """Text sizes in points: ticks and legends, axis labels, titles of panels."""
 LEGEND_ENTRIES = 12
+"""The most names in a legend: more would take half of a slide."""
 UNLABELED = "unlabeled"
 """What a legend calls points of unknown class."""
 SHOWN_MARKERS = 30

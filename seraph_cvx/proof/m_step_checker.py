@@ -26,7 +26,6 @@ PENALTIES = {
     "Ridge": "weight prior",
     "LogDet": "weight inverse",
     "TraceBound": "weight",
-    "UpperBound": "bound",
     "Diagonal": "",
     "Sparse": "weight",
     "LinearConstraints": "matrices bounds is_equality tolerance",
@@ -231,8 +230,6 @@ class _Block:
                 return weight * ((A * Q).trace() - det.log() - Q.det().log() - A.nrows())
             case "TraceBound", weight:
                 return zero if A.trace() <= weight else infinity
-            case "UpperBound", bound:
-                return zero if is_psd(_rows(bound - A)) else infinity
             case ("Diagonal",):
                 return zero if all(x.is_zero() for x in _off_diagonal(A)) else infinity
             case "Sparse", weight:
@@ -253,8 +250,6 @@ class _Block:
             case "TraceBound", weight:
                 nu = Z[0, 0] if Z[0, 0] >= 0 else zero
                 return _identity(m) * nu, nu * weight
-            case "UpperBound", bound:
-                return Z, (Z * bound).trace() if is_psd(_rows(Z)) else infinity
             case ("Diagonal",) | ("Sparse", _):
                 limit = self.given.get("weight", infinity)
                 is_finite = all(Z[i, i].is_zero() for i in range(m))

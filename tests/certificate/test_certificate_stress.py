@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import joblib
 import numpy as np
 import pytest
 
@@ -25,10 +24,8 @@ from stress_inputs import FAMILIES, MARATHON  # noqa: E402
 from stress_search import Search  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-import seraph_cvx.engine.pair_sums  # noqa: E402
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
-from seraph_cvx.engine.cluster import ClusterSums  # noqa: E402
 from seraph_cvx.numerics.psd_cone import scaled_factor  # noqa: E402
 from seraph_cvx.penalties import Ridge  # noqa: E402
 from seraph_cvx.proof import rounding  # noqa: E402
@@ -353,26 +350,6 @@ def test_explicit_a_pair_whose_squared_length_underflows(exponent, weight):
     if exponent == -162:
         assert least < 0.780 or weight > 5e-324
         assert_true(objective, metrics)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch):
-    """However few the points, they are sent to workers here; in one test there is one cluster."""
-    monkeypatch.setattr(seraph_cvx.engine.pair_sums, "ENOUGH_FOR_WORKERS", 2)
-    sweeps = []
-    original = ClusterSums.over_unlabeled
-
-    def over_unlabeled(self, *args):
-        sweeps.append(self)
-        return original(self, *args)
-
-    monkeypatch.setattr(ClusterSums, "over_unlabeled", over_unlabeled)
-    for family in ("far points", "trace weights", "streamed soft labels", "one feature", "ridge"):
-        sweeps.clear()
-        with joblib.parallel_config(backend="dask"):
-            assert_family_is_true(family, range(1, 4))
-        assert sweeps
 
 
 # The judge, judged

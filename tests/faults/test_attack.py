@@ -161,7 +161,6 @@ def test_tables():
         "--unknown a",
         "--missing 9999 --impute median",
         "--no-standardize",
-        "--thousands .",
     ]
     for k in range(N_TABLES):
         rows = [line.split(",") for line in TABLE.strip().split("\n")]

@@ -71,10 +71,6 @@ class Member:
             return None
         return self.raw.__func__ if isinstance(self.raw, WRAPPERS) else self.raw
 
-    @property
-    def doc(self) -> str:
-        return inspect.getdoc(self.raw if self.function is None else self.function) or ""
-
 
 def is_ours(value: Any) -> bool:
     return value.__module__.partition(".")[0] == "seraph_cvx"
@@ -120,29 +116,6 @@ def public_objects() -> Iterator[tuple[str, str, Any]]:
             if (inspect.isclass(value) or inspect.isfunction(value)) and id(value) not in seen:
                 seen.add(id(value))
                 yield module_name, name, value
-
-
-def result_classes() -> list[type]:
-    """The classes of RESULTS."""
-    found = []
-    for path in RESULTS:
-        module, _, name = path.rpartition(".")
-        found.append(getattr(import_module(module), name))
-    return [one for one in found if inspect.isclass(one)]
-
-
-def base_classes() -> list[type]:
-    """The package's bases of public classes and results that are neither themselves."""
-    listed = [value for _, _, value in public_objects() if inspect.isclass(value)]
-    listed += result_classes()
-    bases = {base for kind in listed for base in kind.__mro__ if is_ours(base)}
-    bases = {base for base in bases if not base.__name__.startswith("_")}
-    return sorted(bases - set(listed), key=lambda base: base.__name__)
-
-
-def documented() -> list[Any]:
-    """Everything with an entry on the page."""
-    return [value for _, _, value in public_objects()] + result_classes() + base_classes()
 
 
 def members(kind: type) -> list[Member]:

@@ -29,6 +29,7 @@ def test_without_marimo_the_command_names_the_extra_that_brings_it(monkeypatch):
     assert 'pip install "seraph-cvx[lecture]"' in words(result.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_the_notebook_runs_as_a_program():
     pytest.importorskip("marimo", reason="marimo is not installed")

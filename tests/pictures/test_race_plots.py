@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from seraph_cvx.plots import ClaimsDisplay, ProfileDisplay, WorkPrecisionDisplay, draw_race
-from seraph_cvx.plots.race import FLOOR
 from seraph_cvx.race.m_step_race import read_race
 from seraph_cvx.race.race_table import summarize
 
@@ -36,17 +35,6 @@ def test_a_committed_race_is_drawn_with_the_counts_of_its_table(repository):
         assert said == {
             f"{row['solver']}: {row['claims'] - row[column]} of {row['claims']}" for row in table
         }
-
-
-def test_work_precision_shows_the_time_to_each_gap():
-    slow = [("a", "i", t, gap) for t, gap in ((4, 1e-8), (2, 1e-20), (1, 1e-3), (3, 1e-6))]
-    fast = [("b", "i", 0.5, 1e-4, "primal"), ("b-tuned", "i", 0.7, 1e-5, "dual")]
-    fast += [("b", "i", 0.6, 1e-4, "dual")]  # no better, and later
-    rows = [row | {"tol": 10.0**-k} for k, row in enumerate(runs(*slow, *fast))]
-    lines = lines_of(WorkPrecisionDisplay.from_result(rows, ["i"]).plot().ax_)
-    # its gap of 1e-8 took longer than one below the floor
-    assert lines["a"].get_xydata().tolist() == [[1.0, 1], [1e-3, 1], [FLOOR, 2]]
-    assert lines["b"].get_xydata().tolist() == [[1.0, 0.5], [1e-4, 0.5], [1e-5, 0.7]]
 
 
 def test_profile_counts_what_was_solved_and_how_fast():

@@ -16,7 +16,7 @@ from penalized import BLOCKS, random_penalized
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.numerics.psd_cone import project, symmetrize
-from seraph_cvx.penalties import Diagonal, LogDet, Ridge, Sparse, UpperBound
+from seraph_cvx.penalties import Diagonal, LogDet, Ridge, Sparse
 from seraph_cvx.race.cbf import write_cbf
 from seraph_cvx.race.suite import InstanceSpec
 from seraph_cvx.solvers.solution import OptimumNotAttained
@@ -114,7 +114,7 @@ def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, fo
 @both_formulations
 def test_several_penalties_are_written_into_one_file(tmp_path, formulation):
     prior = np.diag([1.0, 0.5, 2.0])
-    blocks = [LogDet(0.5), Ridge(2.0, prior=prior), UpperBound(2.0 * np.eye(3)), Sparse(0.1)]
+    blocks = [LogDet(0.5), Ridge(2.0, prior=prior), Sparse(0.1)]
     several = random_objective(3, "hyper", n=12, m=3, penalties=blocks)
     pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
     of_one_feature = [Diagonal(), Sparse(1.0), LogDet(0.5), Ridge(0.5)]

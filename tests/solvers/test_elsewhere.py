@@ -1,25 +1,19 @@
-"""Evidence: the same fit on arrays of another library, on a cluster, and by a sample of pairs."""
+"""Evidence: the same fit on arrays of another library, and by a sample of pairs."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import warnings
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import array_api_strict
-import joblib
 import numpy as np
 import pytest
 from instances import random_objective, random_psd
-from joblib.parallel import get_active_backend
 
-import seraph_cvx.engine.cluster
 import seraph_cvx.engine.device
 import seraph_cvx.numerics.arrays
 import seraph_cvx.numerics.cuda
@@ -29,13 +23,9 @@ from seraph_cvx import (
     NotCertified,
     PairSet,
     Status,
-    alternate,
     certify,
 )
 from seraph_cvx.certificate.sampling import certify_in_full
-from seraph_cvx.engine import pair_sums
-from seraph_cvx.engine.cluster import ClusterSums
-from seraph_cvx.engine.distances import PairTerms
 from seraph_cvx.model.m_step_objective import SemiSupervisedObjective, descent_values
 from seraph_cvx.pairs.pair_set import draw_unlabeled
 
@@ -156,99 +146,6 @@ for kernel, formula, numbers in [
 """
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-
-
-def counted(block, d):
-    """One for each pair, as a sum and as a weight of v v'."""
-    ones = np.ones_like(block.pairs_of(d))
-    return PairTerms([ones], ones)
-
-
-@pytest.fixture
-def forgetful(monkeypatch):
-    """Sums go by workers, which are threads in this test; the list holds the losses to come."""
-    losses = []
-
-    class Forgetful(joblib.Parallel):
-        def __call__(self, tasks):
-            if losses:
-                raise losses.pop(0)
-            return super().__call__(tasks)
-
-    monkeypatch.setattr(pair_sums, "ENOUGH_FOR_WORKERS", 2)
-    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
-    monkeypatch.setattr(joblib, "Parallel", Forgetful)
-    return losses
-
-
-class KilledWorker(Exception):
-    """As the one of `distributed`, which is no OSError."""
-
-
-@pytest.mark.parametrize("loss", [OSError("a worker is gone"), KilledWorker("twice")])
-def test_a_sweep_that_loses_its_workers_is_made_again_and_says_so(
-    forgetful, monkeypatch, caplog, loss
-):
-    stand_in = SimpleNamespace(KilledWorker=KilledWorker)
-    monkeypatch.setitem(sys.modules, "distributed", stand_in)
-    sums = random_objective(0, "hyper", q="start", n=60).sums
-    forgetful.append(loss)
-    found = sums.over_unlabeled([np.eye(4)], counted)
-    assert not forgetful
-    assert found[0] == [sums.n_unlabeled]
-    np.testing.assert_allclose(found[1], sums.on_host.over_unlabeled([np.eye(4)], counted)[1])
-    assert "lost its workers" in caplog.text
-    assert str(loss) in caplog.text
-
-
-@pytest.mark.parametrize("distributed", [None, SimpleNamespace(KilledWorker=KilledWorker)])
-def test_a_sweep_gives_up_at_the_third_loss_and_at_once_where_the_work_is_at_fault(
-    forgetful, monkeypatch, distributed
-):
-    monkeypatch.setitem(sys.modules, "distributed", distributed)
-    sums = random_objective(0, "hyper", q="start", n=60).sums
-    forgetful.extend(OSError(f"loss {k}") for k in range(3))
-    with pytest.raises(OSError, match="loss 2"):
-        sums.over_unlabeled([np.eye(4)], counted)
-    forgetful.extend([ZeroDivisionError("the work"), OSError("not met")])
-    with pytest.raises(ZeroDivisionError):
-        sums.over_unlabeled([np.eye(4)], counted)
-    assert len(forgetful) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_a_cluster_of_two_processes_finds_the_same_metric_and_its_points_travel_once(dask_client):
-    X, y = few_classes(n=1100, n_labels=40)
-    model = SERAPH(setting="hyper", tol=1e-4)
-    alone = model.fit(X, y).metric_
-    with joblib.parallel_config(backend="dask"):
-        backend = get_active_backend()[0]
-        together = model.fit(X, y)
-        assert len(backend.data_futures) == 1
-    assert together.status_ is Status.CERTIFIED
-    np.testing.assert_allclose(together.metric_, alone, rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_a_worker_killed_in_the_midst_changes_nothing(dask_client):
-    pairs = PairSet.from_labels(*few_classes(n=1100, n_labels=40))
-    victim = min(dask_client.run(os.getpid).values())
-    killer = threading.Timer(0.01, os.kill, (victim, signal.SIGKILL))
-
-    def kill_at_the_second(iteration, metric):
-        if iteration.number == 2:
-            killer.start()  # while the next pass is on its way
-
-    with joblib.parallel_config(backend="dask"):
-        undisturbed = alternate(pairs)
-        disturbed = alternate(pairs, callback=kill_at_the_second)
-    killer.join()
-    assert victim not in dask_client.run(os.getpid).values()
-    assert len(disturbed.history) > 3
-    np.testing.assert_array_equal(disturbed.metric, undisturbed.metric)
-    np.testing.assert_allclose(disturbed.metric, alternate(pairs).metric, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("how_many", [6, 14])  # of 19; of more than half, others are left out

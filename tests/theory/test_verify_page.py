@@ -88,29 +88,6 @@ def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, 
         assert words in done.output
 
 
-def test_command_reads_a_table(verify):
-    done = verify(chosen(1, 3, 10), str(verify.table), "--label", "kind", "--code")
-    assert done.exit_code == 0, done.output
-    assert "import numpy as np" in done.output
-    assert "t.csv" in done.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nowhere.csv", "--label", "kind"], "no file nowhere.csv"),
-        (["t.csv"], "--label"),
-    ],
-)
-def test_failure_the_command_exits_with_2_and_a_sentence(
-    arguments, words, tmp_path, monkeypatch, verify
-):
-    monkeypatch.chdir(tmp_path)
-    done = verify(CLAIMS, *arguments)
-    assert done.exit_code == 2
-    assert words in " ".join(done.output.split())
-
-
 @pytest.mark.slow
 def test_browser_the_page_of_a_table_folds_links_and_fits_every_width(verify, tmp_path):
     """The content policy blocks any request, and Chromium would say so on its console."""
