@@ -73,6 +73,13 @@ def test_infeasible_and_unbounded_are_proven():
     assert certify_problem(cp.Problem(cp.Minimize(cp.square(x[0]) + x[1]))).unbounded
 
 
+def test_few_rows_that_contradict_each_other_by_a_little_are_infeasible():
+    """In rationals: the vertex has more variables at zero than the program has rows."""
+    x, rows = cp.Variable(8), np.random.default_rng(0).integers(-3, 4, (2, 8))
+    beyond = rows.sum(axis=0) @ x >= 2.0 + 2.0**-40
+    assert certify_problem(cp.Problem(cp.Minimize(x[0]), [rows @ x <= 1.0, beyond])).infeasible
+
+
 def test_an_infeasible_problem_is_not_asked_to_be_solved_first():
     x = cp.Variable(name="x")
     for solver in (None, "CLARABEL", "SCS"):
