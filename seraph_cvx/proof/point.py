@@ -23,7 +23,7 @@ import scipy
 from flint import arb, arb_mat
 
 from .arithmetic import Array
-from .rounding import UNIT, gamma
+from .rounding import FUNCTION_ERROR, UNIT, gamma
 
 # Above the share of a radius that is lost in computing the radius, and above every underflow.
 WIDER, TINY = 1.0 + 2.0**-20, 2.0**-1000
@@ -177,9 +177,9 @@ def as_proved(low: float, high: float) -> tuple[str, str]:
     if not 0.0 < high - low < math.inf:
         return repr(float(low)), repr(float(high))
     digits = max(3, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
-    down, up = (Context(digits, rounding=way) for way in (ROUND_FLOOR, ROUND_CEILING))
-    ends = zip((low, high), (down, up), strict=True)
-    first, last = (str(way.create_decimal(Decimal(end))).lower() for end, way in ends)
+    ends = zip((low, high), (ROUND_FLOOR, ROUND_CEILING), strict=True)
+    contexts = ((end, Context(digits, rounding=way)) for end, way in ends)
+    first, last = (str(way.create_decimal(Decimal(end))).lower() for end, way in contexts)
     return first, last
 
 
@@ -195,17 +195,21 @@ def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | No
     if any(variable._value is None for variable in problem.variables()):
         return None
     known: dict[int, Ball] = {}
-    judged = []
-    for place, constraint in enumerate(problem.constraints):
-        found = _judged(partial(violation, constraint, known), partial(_in_floats, constraint))
-        judged.append((name_of(place, constraint), found))
-    is_feasible = all(_is_met(found, tolerance) for _, found in judged)
+    tasks: list[tuple[str, Callable[[], Interval], Callable[[], float], float]] = [
+        (name_of(place, c), partial(violation, c, known), partial(_in_floats, c), tolerance)
+        for place, c in enumerate(problem.constraints)
+    ]
     for variable in problem.variables():
-        for kind in (name for name in ATTRIBUTES if variable.attributes[name] not in (None, False)):
-            found = _judged(partial(_attribute, variable, kind, known), lambda: math.nan)
-            words = "within its bounds" if kind == "bounds" else kind
-            judged.append((f"{variable.name()} is {words}", found))
-            is_feasible = is_feasible and _is_met(found, 0.0)
+        for kind, rule in ATTRIBUTES.items():
+            if is_set(variable.attributes[kind]):
+                words = "within its bounds" if kind == "bounds" else kind
+                work = partial(lambda v, rule: _worst(rule(evaluate(v, known), v)), variable, rule)
+                tasks.append((f"{variable.name()} is {words}", work, lambda: math.nan, 0.0))
+    judged = [(name, _judged(work, in_floats)) for name, work, in_floats, _ in tasks]
+    is_feasible = all(
+        not isinstance(found, Unjudged) and found[1] <= allowed
+        for (_, found), (*_, allowed) in zip(judged, tasks, strict=True)
+    )
     goal = problem.objective.expr
     objective = _judged(
         lambda: _interval(evaluate(goal, known)),
@@ -215,17 +219,13 @@ def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | No
     return PointReport(objective, tuple(judged), is_feasible)
 
 
+def is_set(value: Any) -> bool:
+    """Whether a variable has an attribute, by identity: its value may be an array."""
+    return value is not None and value is not False
+
+
 def _in_floats(constraint: Any) -> float:
     return float(np.max(np.abs(constraint.violation())))
-
-
-def _is_met(violation: Interval | Unjudged, tolerance: float) -> bool:
-    return not isinstance(violation, Unjudged) and violation[1] <= tolerance
-
-
-def _attribute(variable: Any, kind: str, known: dict[int, Ball]) -> Interval:
-    """By how much the value of a variable violates one of its attributes."""
-    return _worst(ATTRIBUTES[kind](evaluate(variable, known), variable))
 
 
 def _judged(work: Callable[[], Interval], in_floats: Callable[[], float]) -> Interval | Unjudged:
@@ -289,8 +289,8 @@ def _along(axis: Any, shape: Any, x: Ball, function: Callable[[Array], arb]) -> 
 def _magnitude(a: Ball) -> Ball:
     """The absolute values, without a radius where they are exact."""
     size, rad = np.abs(a.mid), a.rad
-    if np.iscomplexobj(a.mid):  # four roundings, of squares, a sum and a root, and underflow
-        rad = (rad + 4.0 * UNIT * size + np.where(size > 0.0, TINY, 0.0)) * WIDER
+    if np.iscomplexobj(a.mid):
+        rad = (rad + FUNCTION_ERROR * UNIT * size + np.where(size > 0.0, TINY, 0.0)) * WIDER
     crosses, half = rad >= size, 0.5 * (size + rad)
     return Ball(np.where(crosses, half, size), np.where(crosses, half * WIDER, rad))
 

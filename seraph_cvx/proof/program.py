@@ -31,6 +31,7 @@ from cvxpy.utilities.psd_utils import TriangleKind
 
 from .arithmetic import Array
 from .point import ATTRIBUTES, constant_ball
+from .rounding import UNIT
 
 # Rows or columns, rows of a dense block, and products in A'A where that is sparse.
 MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
@@ -45,6 +46,9 @@ CONSTRAINTS = {
     *("ExpCone", "PowCone3D", "PowConeND"),
 }
 """Constraints whose conic form says the same; of any other nothing is claimed."""
+
+HIDDEN = {"perspective": "f", "SuppFuncAtom": "_parent"}
+"""Atoms that have more than arguments, and where it is: a function, or a set."""
 
 WRAPS = {"psd_wrap": "PSD", "nsd_wrap": "NSD", "symmetric_wrap": "symmetric"}
 WRAPS |= {"nonneg_wrap": "nonneg", "nonpos_wrap": "nonpos", "hermitian_wrap": "hermitian"}
@@ -98,36 +102,27 @@ class ConicProgram:
     maximize: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("A", "P"):
-            matrix = getattr(self, name)
-            if matrix is not None:
-                matrix = scipy.sparse.csc_array(matrix, dtype=np.float64, copy=True)
-                matrix.sum_duplicates()
-                matrix.eliminate_zeros()
-                matrix.data.setflags(write=False)
-            object.__setattr__(self, name, matrix)
-        for name in ("b", "c"):
-            vector = np.array(getattr(self, name), dtype=np.float64).reshape(-1)
-            vector.setflags(write=False)
-            object.__setattr__(self, name, vector)
-        if self.P is not None and not self.P.nnz:
-            object.__setattr__(self, "P", None)
-        data = {"A": self.A.data, "b": self.b, "c": self.c, "offset": np.array(self.offset)}
-        for name, values in (data | ({} if self.P is None else {"P": self.P.data})).items():
-            if np.isnan(values).any():
+        A = scipy.sparse.csc_array(self.A, dtype=np.float64, copy=True)
+        P = None if self.P is None else scipy.sparse.csc_array(self.P, dtype=np.float64, copy=True)
+        for matrix in (A, P) if P is not None else (A,):
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+        b, c = (np.array(v, dtype=np.float64).reshape(-1) for v in (self.b, self.c))
+        data = {"A": A.data, "b": b, "c": c, "offset": np.array(self.offset)}
+        data |= {} if P is None else {"P": P.data}
+        for name, values in data.items():
+            if not np.isfinite(values).all():
+                kind = "NaN" if np.isnan(values).any() else "infinity"
                 raise Refused(
-                    f"The numbers in {name} of the conic program include NaN: look for it in the "
-                    "constants and parameters of the problem, or for infinity times zero."
+                    f"The numbers in {name} of the conic program include {kind}: a constant or "
+                    "parameter does, or a product of them is beyond the largest double."
                 )
-            if np.isinf(values).any():
-                raise Refused(
-                    f"The numbers in {name} of the conic program include infinity: a constant or "
-                    "parameter is infinite, or a product of them is beyond the largest double."
-                )
+            values.setflags(write=False)
+        vars(self).update(A=A, b=b, c=c, P=P if P is not None and P.nnz else None)
         rows = sum(cone.rows for cone in self.cones)
-        if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:
+        if A.shape != (rows, len(c)) or len(b) != rows:
             raise ValueError("A, b, c and the cones of a conic program do not fit together.")
-        if self.P is not None and (self.P != self.P.T).nnz:
+        if P is not None and (P != P.T).nnz:
             raise ValueError("P is not symmetric.")
 
     @property
@@ -189,18 +184,19 @@ class CanonicalProblem:
                     f"bounds: the keys must be variables, not {variable!r}: write "
                     "bounds={x: 10.0} for a variable x of the problem."
                 )
+            name, shape = variable.name(), variable.shape
             try:
-                size = np.broadcast_to(np.asarray(given, dtype=np.float64), variable.shape)
+                size = np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"bounds: {variable.name()} has the shape {variable.shape}: give a number, or "
-                    "an array of numbers of that shape."
+                    f"bounds: {name} has the shape {shape}: give a number, or an array of numbers "
+                    "of that shape."
                 ) from None
             place = self._places(variable)
             if place is None or not np.all(size >= 0.0):
                 raise ValueError(
-                    f"bounds: {variable.name()} must be a real variable of the problem, and its "
-                    "bounds on absolute values nonnegative."
+                    f"bounds: {name} must be a real variable of the problem, and its bounds on "
+                    "absolute values nonnegative."
                 )
             np.minimum.at(known, place[place > 0] - 1, size[place > 0])
         return known
@@ -329,20 +325,16 @@ def _values_put_aside(problem: cp.Problem) -> Iterator[None]:
 
 def _cones(dims: Any) -> tuple[Cone, ...]:
     """The cones of CVXPY's dimensions, in the order of the rows."""
-    cones = []
-    if dims.zero:
-        cones.append(Cone("zero", dims.zero))
-    if dims.nonneg:
-        cones.append(Cone("nonnegative", dims.nonneg))
+    cones = [Cone("zero", dims.zero), Cone("nonnegative", dims.nonneg)]
     cones += [Cone("second_order", rows) for rows in dims.soc]
     cones += [Cone("psd", side * (side + 1) // 2) for side in dims.psd]
     cones += [Cone("exponential", 3)] * dims.exp
     cones += [Cone("power", 3, (float(alpha),)) for alpha in dims.p3d]
+    cones += [Cone("power_nd", len(each) + 1, tuple(map(float, each))) for each in dims.pnd]
     for exponents in dims.pnd:
         if abs(float(sum(map(Fraction, exponents))) - 1.0) > 1e-12:
             raise Refused(f"The exponents {list(exponents)} of a power cone do not sum to 1.")
-        cones.append(Cone("power_nd", len(exponents) + 1, tuple(map(float, exponents))))
-    return tuple(cones)
+    return tuple(cone for cone in cones if cone.rows)
 
 
 def _refuse(problem: cp.Problem) -> None:
@@ -400,10 +392,9 @@ def subexpressions(root: Any) -> Iterator[tuple[Any, bool]]:
             stack += [(node.objective, is_term), *((part, False) for part in node.constraints)]
             continue
         stack += [(arg, is_term) for arg in (node.args[:1] if name == "QuadForm" else node.args)]
-        if name == "perspective":
-            stack.append((node.f, False))
-        if name == "SuppFuncAtom":
-            stack += [(constraint, False) for constraint in node._parent.constraints]
+        if name in HIDDEN:
+            hidden = getattr(node, HIDDEN[name])
+            stack += [(part, False) for part in getattr(hidden, "constraints", [hidden])]
 
 
 def unproven_promise(node: Any) -> str:
@@ -432,18 +423,15 @@ def matrix_of_form(node: Any) -> Any:
 def _approximation(node: Any) -> str:
     """Why CVXPY's canonical form of a node is an approximation of it; empty where it is not."""
     name = type(node).__name__
-    if name == "PowerApprox":
-        p = node.p.value
-        if p is not None and float(node.p_used) != float(p):
+    exponents = {"PowerApprox": ("p", "p_used"), "PnormApprox": ("original_p", "p")}
+    if name in exponents:
+        given, used = (getattr(node, attribute) for attribute in exponents[name])
+        given, atom = getattr(given, "value", given), name.removesuffix("Approx").lower()
+        if given is not None and float(used) != float(given):
             return (
-                f"CVXPY replaces the exponent {float(p)!r} of power by {node.p_used}: write "
-                "cp.power(x, p, approx=False), which uses power cones."
+                f"CVXPY replaces the exponent {float(given)!r} of {atom} by {used}: write "
+                f"cp.{atom}(x, p, approx=False), which uses power cones."
             )
-    if name == "PnormApprox" and float(node.p) != float(node.original_p):
-        return (
-            f"CVXPY replaces the exponent {float(node.original_p)!r} of pnorm by {node.p}: write "
-            "cp.pnorm(x, p, approx=False), which uses power cones."
-        )
     if name == "GeoMeanApprox" and _weights_differ(node):
         return (
             "CVXPY replaces the weights of geo_mean by nearby fractions: write "
@@ -499,19 +487,19 @@ def _mistaken_for_another(nodes: Sequence[Any]) -> str:
     known: dict[Any, Any] = {}
     keys = StructuralKeyCache()
     for node in nodes:
-        name = type(node).__name__
-        if name in ("perspective", "SuppFuncAtom"):
-            hidden = node.f if name == "perspective" else node._parent
-            try:
-                key = expr_key(node, keys)
-            except UncacheableError:
-                continue
-            if known.setdefault(key, hidden) is not hidden:
-                kind = {"perspective": "perspectives", "SuppFuncAtom": "support functions"}[name]
-                return (
-                    f"CVXPY takes two {kind} of the same arguments for one: give one of them a "
-                    "variable of its own, and a constraint that it is equal to the other."
-                )
+        hidden = getattr(node, HIDDEN.get(type(node).__name__, ""), None)
+        if hidden is None:
+            continue
+        try:
+            is_other = known.setdefault(expr_key(node, keys), hidden) is not hidden
+        except UncacheableError:
+            continue
+        if is_other:
+            kind = "perspectives" if isinstance(node, cp.perspective) else "support functions"
+            return (
+                f"CVXPY takes two {kind} of the same arguments for one: give one of them a "
+                "variable of its own, and a constraint that it is equal to the other."
+            )
     return ""
 
 
@@ -534,9 +522,6 @@ def _odd_constants(node: Any) -> set[float]:
 
 def _weights_differ(node: Any) -> bool:
     """Whether the weights of geo_mean are not the doubles that were given, but for rounding."""
-    total = sum(Fraction(float(p)) for p in np.ravel(node.p) if p > 0)
-    given = [float(Fraction(float(p)) / total) for p in np.ravel(node.p) if p > 0]
-    used = [float(w) for w in node.w if w > 0]
-    return len(given) != len(used) or any(
-        abs(g - w) > 4.0 * math.ulp(g) for g, w in zip(given, used, strict=True)
-    )
+    p = np.maximum(np.ravel(node.p).astype(np.float64), 0.0)
+    given, used = p / math.fsum(p), np.array([float(w) for w in node.w])
+    return bool(np.any(np.abs(given - used) > 4.0 * UNIT * given))  # three roundings
