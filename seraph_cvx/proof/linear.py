@@ -385,7 +385,7 @@ def _pivoted(vertex: Vertex | None, best: Solved, steps: Steps) -> Solved:
         if not ratios:
             y = [ZERO] * len(program.b)
             for i, w in zip(vertex.active, weights, strict=True):
-                if i >= 0:  # not a variable that is held at zero
+                if i >= 0:  # a variable that stands still has no multiplier
                     y[i] = -sign * w
             y[k] = sign * ONE
             return best._replace(conflict=y)
