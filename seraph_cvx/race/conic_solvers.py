@@ -18,7 +18,7 @@ TIME_LIMITED = ("SCS", "CLARABEL", "MOSEK", "COPT", "MOREAU")
 ITERATIONS = {"SCS": {"max_iters": 10_000_000}, "MOREAU": {"max_iter": 1_000_000}}
 """Options against a limit of iterations: time is limited, as everybody's is."""
 
-DISTRIBUTIONS = {"MOSEK": "Mosek", "COPT": "coptpy"}
+DISTRIBUTIONS = {"MOSEK": "Mosek", "COPT": "coptpy", "HIGHS": "highspy"}
 """What pip calls a solver's package, where that is not its name in small letters."""
 
 
