@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import check_count
@@ -138,7 +138,9 @@ def _is_problem(given: Any) -> bool:
 
 
 def _instance(given: Any, progress: Callable[[str], None] | None) -> Instance:
-    """The instance of an M-step, of its name, or of a problem."""
+    """The instance of an M-step, of its name, or of a problem; any other kind is one already."""
+    if hasattr(given, "grade"):
+        return cast("Instance", given)
     if _is_problem(given):
         from .problems import ProblemInstance
 

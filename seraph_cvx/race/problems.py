@@ -26,7 +26,7 @@ from .attempt import (
     chosen_entrants,
     returned_by,
 )
-from .conic_solvers import DISTRIBUTIONS, FAILED, solve_timed
+from .conic_solvers import DISTRIBUTIONS, FAILED, ITERATIONS, solve_timed
 from .grading import ungraded
 from .race_table import TOLERANCE
 from .suite import checksum_of
@@ -101,7 +101,7 @@ class ProblemInstance:
         if row["outcome"] != "done":
             return row
         clock = time.perf_counter()
-        tolerance = max(TOLERANCE, tol or 0.0)
+        tolerance = max(TOLERANCE, 10.0 * (tol or 0.0))
         judged = Answer(row["said"], tolerance=tolerance)
         if row["said"] != FAILED and answer is not None and _is_whole(answer.variables):
             with values_set(self.problem.variables(), answer.variables):
@@ -165,7 +165,7 @@ def solve_problem(
         asked = options_for(str(solver), tol, None, None)
         if not asked:
             raise NotForThisProblem(f"how {solver} is told a tolerance is not known: give options")
-        options = asked | options
+        options = asked | ITERATIONS.get(str(solver), {}) | options
     try:
         run = solve_timed(problem, solver, lambda _: options)
     except (SolverError, ValueError) as error:

@@ -6,8 +6,8 @@
                  |x - point| <= 1 + |point|: of the right multipliers that is the optimum; it is
                  bounded as any other problem is
 
-An answer agrees where all that came back was judged, and is right to within TOLERANCE, or the
-tolerance that was asked for, if that is larger.
+An answer agrees where all that came back was judged, and is right to within TOLERANCE, or ten times
+the tolerance that was asked for, if that is larger.
 """
 
 from __future__ import annotations
