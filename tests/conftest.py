@@ -41,7 +41,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
 
 OPTIONAL = {
     **dict.fromkeys(("cvxopt", "moreau", "unopy", "pymanopt"), "race"),
-    **{"marimo": "lecture", "sphinx": "docs"},
+    **{"marimo": "lecture", "sdpap": "sdpa", "sphinx": "docs"},
 }
 """Packages that the extra `test` does not bring, and the extra that does."""
 

@@ -152,11 +152,14 @@ def _constraint(constraints: Sequence[Any], part: Part) -> Any:
     if part.entry is None:
         return constraint
     index = np.unravel_index(part.entry, constraint.shape, order="F")
-    return type(constraint)(*(_broadcast(arg, constraint.shape)[index] for arg in constraint.args))
+    return type(constraint)(*(_entry(arg, constraint.shape, index) for arg in constraint.args))
 
 
-def _broadcast(argument: Any, shape: tuple[int, ...]) -> Any:
-    return argument if argument.shape == shape else cp.broadcast_to(argument, shape)
+def _entry(argument: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
+    """An entry of a side of a constraint; one number stays: CVXPY compiles that by its C++."""
+    if argument.size == 1:
+        return argument
+    return (argument if argument.shape == shape else cp.broadcast_to(argument, shape))[index]
 
 
 def _is_affine(constraint: Any) -> bool:

@@ -1082,8 +1082,11 @@ def mutated(
                 entries = changed[part].get(letter)
                 if entries:
                     k = int(rng.integers(len(entries)))
-                    size = float.fromhex(entries[k][0]) + 10.0 ** -float(rng.integers(0, 12))
-                    entries[k] = [float(size * rng.choice([1, -1, 2])).hex(), entries[k][1]]
+                    first, *rest = entries[k] if type(entries[k]) is list else [entries[k]]
+                    p, _, q = first.partition("/")
+                    size = int(p, 16) / int(q, 16) if q else float.fromhex(first)
+                    size += 10.0 ** -float(rng.integers(0, 12))
+                    entries[k] = [float(size * rng.choice([1, -1, 2])).hex(), *rest]
     return changed, " and ".join(words)
 
 

@@ -64,6 +64,11 @@ def test_bounds_hold_a_known_optimum(name, solver):
     assert "relative gap" in certificate._repr_html_()
 
 
+def test_bounds_of_a_problem_that_sdpa_answered_hold_the_optimum():
+    pytest.importorskip("sdpap", reason="sdpa-python is not installed: the extra `sdpa` brings it")
+    test_bounds_hold_a_known_optimum("semidefinite", "SDPA")
+
+
 def test_infeasible_and_unbounded_are_proven():
     x = cp.Variable(2)
     assert certify_problem(cp.Problem(cp.Minimize(x[0]), [x >= 1, cp.sum(x) <= 1])).infeasible
