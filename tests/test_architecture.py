@@ -71,8 +71,6 @@ MAY_IMPORT = {
     "highspy": ("proof",),
     "pandas": ("display.result_table", "cli.tables"),
     "array_api_compat": ("numerics.arrays",),
-    "cvxopt": ("race.formula_solvers",),
-    "qics": ("race.formula_solvers",),
     "pymanopt": ("race.factor_solvers",),
 }
 MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]

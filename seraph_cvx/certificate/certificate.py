@@ -125,8 +125,8 @@ class Certificate:
         """
         if self.objective is None:
             raise ValueError(
-                "This certificate has lost its M-step, which is not kept with that of a sample: "
-                "write that of certify(objective, A), or of a model, model.certificate_."
+                "This certificate was made without an M-step: write that of certify(objective, A), "
+                "or of a model, model.certificate_."
             )
         return m_step_file(self.objective, self.primal_value, self.factor, self.lower)
 

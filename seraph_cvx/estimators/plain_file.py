@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from .. import penalties
 from ..certificate import Certificate
 from ..certificate.certificate import LowerBound
-from ..certificate.sampling import SamplingReport
 from ..engine.distances import Factor
 from ..fit.alternation import Iteration
 from ..model.m_step_objective import MStepObjective
@@ -56,7 +55,6 @@ RESULTS: dict[str, Any] = {
     "lower_bound": LowerBound,
     "m_step": MStepObjective,
     "pairs": PairSet,
-    "sampling": SamplingReport,
 }
 """The classes of this package of what a model keeps."""
 
@@ -131,8 +129,6 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
         if type(value) is result:
             names = [field.name for field in fields(value) if field.init]
             content = {field: getattr(value, field) for field in names if field not in SHARED}
-            if result is SamplingReport:  # the M-step is that of the model's own certificate
-                content["certificate"] = replace(value.certificate, objective=None)
             return {kind: pack(content, name, arrays)["dict"]}
     raise NotPlain(f"`{name}` is {value!r}")
 
