@@ -41,7 +41,7 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
 
 OPTIONAL = {
-    **dict.fromkeys(("cvxopt", "qics", "moreau", "unopy", "pymanopt"), "race"),
+    **dict.fromkeys(("cvxopt", "moreau", "unopy", "pymanopt"), "race"),
     **{"marimo": "lecture", "sdpap": "sdpa", "sphinx": "docs"},
 }
 """Packages that the extra `test` does not bring, and the extra that does."""
@@ -140,19 +140,18 @@ def repository() -> Path:
 def kept_server() -> Iterator[Any]:
     """A fork server with all that races import."""
     from seraph_cvx.processes.isolation import ONE_THREAD, ForkServer
-    from seraph_cvx.race.m_step_race import PRELOAD, PRELOAD_CONIC
+    from seraph_cvx.race.compare import PRELOAD
 
-    with ForkServer([*PRELOAD, *PRELOAD_CONIC], ONE_THREAD) as server:
+    with ForkServer(PRELOAD, ONE_THREAD) as server:
         yield server
 
 
 @pytest.fixture
 def one_race_server(kept_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Races share a fork server, which a race ends otherwise, with all that it imported."""
-    from seraph_cvx.race import m_step_race, problem_race
+    from seraph_cvx.race import compare
 
-    for module in (m_step_race, problem_race):
-        monkeypatch.setattr(module, "ForkServer", lambda *_: nullcontext(kept_server))
+    monkeypatch.setattr(compare, "ForkServer", lambda *_: nullcontext(kept_server))
 
 
 @pytest.fixture

@@ -280,8 +280,8 @@ def _(race):
 
     Claims in this race: {len(_claims)}. Not true: **{len(_false)}**. Not proved by
     the answer's own certificate: {len(_unproved)}. In the whole
-    [comparison](../solver-comparison/README.md), 24 entrants on 28 instances, 234
-    of 4,301 claims were not true.
+    [comparison](../solver-comparison/README.md), 18 entrants on 28 instances, 99
+    of 3,166 claims were not true.
 
     - **Projected gradient, FISTA:** about *m*²/2 unknowns; a step is a pass over the pairs
       and an eigendecomposition; they judge themselves by the length of a step.

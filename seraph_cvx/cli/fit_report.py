@@ -11,7 +11,7 @@ import typer
 
 from ..datasets import Sampling
 from ..display.result_table import visible
-from ..estimators.evidence import describe_features, leave_one_out, nearest_labels
+from ..estimators.evidence import leave_one_out, nearest_labels
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
@@ -111,10 +111,6 @@ def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = 
         learned = np.mean(nearest_labels(test @ L.T, X @ L.T, y) != sampling.y_test)
         euclidean = np.mean(nearest_labels(test, X, y) != sampling.y_test)
         tell("test_error", n_test=len(test), n=len(y), learned=learned, euclidean=euclidean)
-    varying = np.flatnonzero(np.ptp(table.X, axis=0) > 0.0)
-    names = [table.feature_names[i] for i in varying] if table.feature_names else None
-    for note in describe_features(table.X[:, varying], names):
-        say(f"Note. {visible(note)}")
 
 
 def finish(status: Status, kept: list[str]) -> None:

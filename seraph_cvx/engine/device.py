@@ -63,11 +63,6 @@ class HeldPoints:
     given: Array | None = field(default=None, kw_only=True)
 
     @property
-    def held_points(self) -> Array:
-        """The points, on the device."""
-        return self.points
-
-    @property
     def held_coordinates(self) -> Array:
         """The points as v v' is summed for them."""
         return self.points if self.coordinates is None else self.coordinates

@@ -163,8 +163,7 @@ class BatchSums(NamedTuple):
 Terms: TypeAlias = Callable[Concatenate[PairBatch, ...], PairTerms | BatchSums]
 """terms(batch, *distances), one array of squared distances per metric, which it may overwrite.
 
-Terms that are summed over unlabeled pairs hold no points and use the array API, so that they can
-be sent to workers and devices.
+Terms that are summed over unlabeled pairs hold no points and use the array API, for any device.
 """
 
 
@@ -183,7 +182,7 @@ class Layout:
     """The blocks of the upper triangle of n points, in strips.
 
     Strips depend on n alone, so that sums over them, added in their order, are the same whichever
-    thread or worker made which. Points with a label come first; with `labels` None no pair is
+    thread made which. Points with a label come first; with `labels` None no pair is
     labeled, or, with `classes`, all of them are.
     """
 

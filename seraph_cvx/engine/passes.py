@@ -124,14 +124,6 @@ class Swept(NamedTuple):
     spread: FloatArray | None = None
 
 
-class StripSums(NamedTuple):
-    """The sums over a strip: totals, W [Z, 1], and its blocks where they are kept."""
-
-    totals: FloatArray
-    summed: Array | None
-    kept: list[WeightedBlock]
-
-
 class WeightedBlock(NamedTuple):
     """The weights c phi' of a block, and -2 c phi''."""
 
@@ -174,7 +166,7 @@ def sum_strips(
     """
     product = short_product if in_runs else operator.matmul
 
-    def visit(number: int) -> StripSums:
+    def visit(number: int) -> tuple[FloatArray, Array | None, list[WeightedBlock]]:
         blocks = layout.strip(number) if limit is None else limit.each(layout.strip(number))
         totals: list[list[Any]] = []
         summed, kept = None, []
@@ -188,17 +180,17 @@ def sum_strips(
             weighted.add_to(summed, Z_and_one, product)
             if keep is not None:
                 kept.append(weighted.astype(keep))
-        return StripSums(np.sum(to_numbers(totals), axis=0), summed, kept)
+        return np.sum(to_numbers(totals), axis=0), summed, kept
 
     totals: Any = 0.0
     summed, kept = None, []
-    for strip in visit_all(visit, range(layout.n_strips)):
-        totals = totals + strip.totals
-        kept.append(strip.kept)
+    for more, part, blocks in visit_all(visit, range(layout.n_strips)):
+        totals = totals + more
+        kept.append(blocks)
         if summed is None:
-            summed = strip.summed
-        elif strip.summed is not None:
-            summed += strip.summed
+            summed = part
+        elif part is not None:
+            summed += part
     return totals, summed, kept
 
 

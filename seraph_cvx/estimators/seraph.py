@@ -14,7 +14,7 @@ from ..numerics.checks import FloatArray
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
-from .evidence import LeaveOneOut, describe_features, leave_one_out, nearest_labels
+from .evidence import LeaveOneOut, leave_one_out, nearest_labels
 from .mahalanobis import all_or_nothing
 
 
@@ -181,9 +181,6 @@ class SERAPH(BaseSERAPH):
         by the nearest of them `predict` classifies. None where constraints were given.
     classes_ : array
         The classes among `labels_`, sorted.
-    data_notes_ : list of str
-        What in the features may spoil the metric, each with a remedy: constant columns, heavy
-        tails, features that say the same. Mostly empty.
     table_ : dict
         Of a model of ``seraph-cvx fit`` alone: how it read its table.
     n_features_in_ : int
@@ -245,7 +242,7 @@ class SERAPH(BaseSERAPH):
         return self
 
     def _keep_evidence(self, pairs: PairSet, y: ArrayLike | None, L: FloatArray) -> None:
-        """Keep the labeled points, and what they and the features say about the fit."""
+        """Keep the labeled points, and what they say about the fit."""
         self.leave_one_out_: LeaveOneOut | None = None
         self.labeled_points_ = self.labels_ = None
         if isinstance(pairs.labels, ClassLabels):
@@ -254,7 +251,6 @@ class SERAPH(BaseSERAPH):
             self.leave_one_out_ = leave_one_out(self.labeled_points_, codes, L)
             labels = np.ravel(np.asarray(to_host(y)))[known]
             self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
-        self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> Any:
         """Predict the class of each point: that of the nearest labeled point of the fit.

@@ -48,7 +48,7 @@ SHARED_PARAMETERS = tuple(
 
 LEARNED = (
     *("metric_", "factor_", "components_", "threshold_", "certificate_", "history_", "n_iter_"),
-    *("status_", "sampling_", "leave_one_out_", "data_notes_"),
+    *("status_", "sampling_", "leave_one_out_"),
 )
 """The attributes that are copied from the chosen SERAPH, where it has them."""
 

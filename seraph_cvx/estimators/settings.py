@@ -136,20 +136,16 @@ def critical_weight(objective: MStepObjective, shape: FloatArray | None) -> floa
     return float(scipy.linalg.eigh(descent, shape, eigvals_only=True)[-1])
 
 
-def standardized_columns(points: FloatArray) -> FloatArray:
-    """The features that vary, centered and of length 1: their products are correlations."""
+def mean_squared_correlation(points: FloatArray) -> float:
+    """The mean of the squared correlations of all pairs of features that vary."""
     columns = points[:, np.ptp(points, axis=0) > 0.0]
+    n, m = columns.shape
+    if n < 3 or m < 2:
+        return 0.0
     columns = columns / np.max(np.abs(columns), axis=0)
     centered = columns - columns.mean(axis=0)
     lengths = np.linalg.norm(centered, axis=0)
-    return np.asarray(centered / np.where(lengths > 0.0, lengths, 1.0))
-
-
-def mean_squared_correlation(S: FloatArray) -> float:
-    """The mean of the squared correlations of all pairs of features, of standardized columns."""
-    n, m = S.shape
-    if n < 3 or m < 2:
-        return 0.0
+    S = centered / np.where(lengths > 0.0, lengths, 1.0)
     gram = S.T @ S if m <= n else S @ S.T  # of the same sum of squares
     return float((np.sum(np.square(gram)) - m) / (m * (m - 1)))
 
@@ -163,7 +159,7 @@ def trace_shape(points: FloatArray, weight: float | str) -> FloatArray | None:
     nothing is changed. Below 1 some of the plain trace stays, so that an optimum exists.
     """
     if weight == "auto":
-        r = mean_squared_correlation(standardized_columns(points))
+        r = mean_squared_correlation(points)
         w = min(0.95, max(0.0, 3.0 * r - 2.0))
     elif isinstance(weight, str) or not 0.0 <= weight < 1.0:
         raise ValueError(

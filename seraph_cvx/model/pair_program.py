@@ -229,7 +229,7 @@ class PairProgram:
     def gpu_pairs(self) -> Any:
         """All pairs on the GPU that holds the points, if it has kernels for them."""
         remote, mu, labels = self.sums.remote, self.unlabeled_weight, self.sums.labels
-        points = None if remote is None else remote.held_points
+        points = None if remote is None else remote.points
         kernels = None if points is None else cuda_kernels(points, "pair_passes")
         if kernels is None or mu == 0.0 or not labels.is_complete:
             return None

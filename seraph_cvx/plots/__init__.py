@@ -8,7 +8,7 @@ from .convexity import SegmentDisplay
 from .history import DualityDisplay, HistoryDisplay
 from .points import MetricDisplay
 from .posterior import PosteriorDisplay
-from .race import ClaimsDisplay, ProfileDisplay, WorkPrecisionDisplay, draw_race
+from .race import ClaimsDisplay
 from .regions import RegionsDisplay
 from .spectrum import FeatureWeightsDisplay, PathDisplay
 
@@ -20,9 +20,6 @@ __all__ = [
     "MetricDisplay",
     "PathDisplay",
     "PosteriorDisplay",
-    "ProfileDisplay",
     "RegionsDisplay",
     "SegmentDisplay",
-    "WorkPrecisionDisplay",
-    "draw_race",
 ]

@@ -20,7 +20,7 @@ from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.m_step.conic import ConicMStep
-from seraph_cvx.race.m_step_race import read_race
+from seraph_cvx.race.compare import read_race
 
 FIT = "fit small.csv --label species"
 FIT_FLOWERS = "fit flowers.csv --label species"
@@ -332,7 +332,7 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
         "--solvers newton,mine=solver_of_mine:without_license"
     )
     notes = [
-        "mine at 0.001: error (RuntimeError: license not found",
+        "mine at tol 0.001: error (RuntimeError: license not found",
         "No pictures: matplotlib is not installed",
         "Resumed with other time_limit: 5.0, then 7.0.",
     ]

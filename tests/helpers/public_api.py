@@ -19,7 +19,7 @@ MODULES = {
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
     "seraph_cvx.certificate": "Certificates in detail",
     "seraph_cvx.m_step.explain": "Why an M-step is convex",
-    "seraph_cvx.race.m_step_race": "Races in detail",
+    "seraph_cvx.race.compare": "Races in detail",
     "seraph_cvx.race.solvers": "The solvers of a race",
 }
 """The public modules; an object belongs to the first one that has it."""
@@ -40,7 +40,6 @@ RESULTS = [
     "seraph_cvx.estimators.evidence.LeaveOneOut",
     "seraph_cvx.display.result_table.ResultTable",
     "seraph_cvx.race.race_table.Race",
-    "seraph_cvx.race.problem_race.ProblemRace",
     "seraph_cvx.race.attempt.Attempt",
     "seraph_cvx.race.attempt.Entrant",
     "seraph_cvx.theory.verification.PaperReport",
