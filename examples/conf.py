@@ -20,7 +20,6 @@ from sphinx_gallery.scrapers import figure_rst
 import seraph_cvx
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.mathml import to_mathml
-from seraph_cvx.plots import fit_report
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # the gallery's scripts import the data sets of reproduction/
@@ -157,14 +156,12 @@ class CourseExport:
 
 
 def write_samples(app: Any, error: Exception | None) -> None:
-    """A report of a fit, and the paper's claims, as the commands write them."""
+    """The paper's claims, as the command writes them."""
     if app.builder.format != "html" or error is not None:
         return
     folder = Path(app.outdir) / "samples"
     folder.mkdir(exist_ok=True)
     drawn = load_sampling("iris")
-    model = seraph_cvx.SERAPH().fit(drawn.X, drawn.y)
-    fit_report(model, drawn.X, drawn.y, file=folder / "report.html", name="iris")
     report = seraph_cvx.verify_paper(drawn.X, drawn.y, name="iris")
     (folder / "verify.html").write_text(report.to_html(), encoding="utf-8")
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import MStepObjective, PairSet, compare_solvers
-from seraph_cvx.plots import WorkPrecisionDisplay
+from seraph_cvx.plots import ClaimsDisplay
 
 # %%
 # Every fifth iris, standardized, nine of these 30 with a label: 435 pairs, a 4 x 4 metric.
@@ -54,7 +54,6 @@ print(f"{len(claims)} claims of success, {len(unproved)} of them not proved by t
 assert {row["solver"] for row in unproved} <= {"CLARABEL", "SCS"}
 
 # %%
-# The seconds to each true gap, the best of each solver's formulations.
-rows = [row | {"instance": "iris, 435 pairs"} for row in race.rows]
-display = WorkPrecisionDisplay.from_result(rows)
+# How many times its tolerance is each answer off, and how much of that does it prove itself?
+display = ClaimsDisplay.from_result(race)
 figure = display.draw(title="One M-step, two tolerances, one referee")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .m_step.explain import explain_convexity
     from .m_step.statement import state_m_step
     from .proof import certify_problem, check_certificate
-    from .race.m_step_race import compare_solvers
+    from .race.compare import compare_solvers
     from .solvers.not_certified import NotCertified
     from .theory.verification import verify_paper
 
@@ -71,7 +71,7 @@ _LAZY_MODULES = {
     "PairSERAPH": "estimators.pair_seraph",
     "certify_problem": "proof.certify",
     "check_certificate": "proof.checker",
-    "compare_solvers": "race.m_step_race",
+    "compare_solvers": "race.compare",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",
     "verify_paper": "theory.verification",

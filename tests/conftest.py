@@ -11,9 +11,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core: more threa
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it once, when it is imported
 
 import gc
-import logging
+import shutil
 import signal
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -42,9 +41,8 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
 
 OPTIONAL = {
-    **dict.fromkeys(("dask", "distributed"), "dask"),
-    **dict.fromkeys(("cvxopt", "qics", "moreau", "unopy", "pymanopt"), "race"),
-    **{"marimo": "lecture", "sphinx": "docs"},
+    **dict.fromkeys(("cvxopt", "moreau", "unopy", "pymanopt"), "race"),
+    **{"marimo": "lecture", "sdpap": "sdpa", "sphinx": "docs"},
 }
 """Packages that the extra `test` does not bring, and the extra that does."""
 
@@ -142,19 +140,18 @@ def repository() -> Path:
 def kept_server() -> Iterator[Any]:
     """A fork server with all that races import."""
     from seraph_cvx.processes.isolation import ONE_THREAD, ForkServer
-    from seraph_cvx.race.m_step_race import PRELOAD, PRELOAD_CONIC
+    from seraph_cvx.race.compare import PRELOAD
 
-    with ForkServer([*PRELOAD, *PRELOAD_CONIC], ONE_THREAD) as server:
+    with ForkServer(PRELOAD, ONE_THREAD) as server:
         yield server
 
 
 @pytest.fixture
 def one_race_server(kept_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Races share a fork server, which a race ends otherwise, with all that it imported."""
-    from seraph_cvx.race import m_step_race, problem_race
+    from seraph_cvx.race import compare
 
-    for module in (m_step_race, problem_race):
-        monkeypatch.setattr(module, "ForkServer", lambda *_: nullcontext(kept_server))
+    monkeypatch.setattr(compare, "ForkServer", lambda *_: nullcontext(kept_server))
 
 
 @pytest.fixture
@@ -171,6 +168,20 @@ def canonicalized(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(Dcp2Cone, "apply", apply)
     return problems
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("Chromium is not installed")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=flags)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture
@@ -215,19 +226,3 @@ def no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("seraph_cvx.plots", "matplotlib.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-
-
-@pytest.fixture(scope="module")
-def dask_client() -> Iterator[Any]:
-    """A cluster of two processes on this machine."""
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client

@@ -50,8 +50,8 @@ FOLDERS = [
 MAY_IMPORT = {
     "cvxpy": (
         *("penalties", "m_step", "theory", "race"),
-        *(f"proof.{file}" for file in ("program", "point", "certify", "files")),
-        *(f"proof.{file}" for file in ("conflict", "registration")),
+        *(f"proof.{file}" for file in ("program", "point", "certify", "files", "file_lines")),
+        *(f"proof.{file}" for file in ("conic_files", "linear_files", "conflict", "registration")),
         "cli.problems",
     ),
     "matplotlib": ("plots",),
@@ -67,13 +67,10 @@ MAY_IMPORT = {
         "numerics.cuda.pair_kernels",
         "numerics.cuda.bounds",
     ),
-    "distributed": ("processes.dask_cluster",),
     "flint": ("proof",),
     "highspy": ("proof",),
     "pandas": ("display.result_table", "cli.tables"),
     "array_api_compat": ("numerics.arrays",),
-    "cvxopt": ("race.formula_solvers",),
-    "qics": ("race.formula_solvers",),
     "pymanopt": ("race.factor_solvers",),
 }
 MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]

@@ -230,36 +230,10 @@ def _(gradient, start):
 
 @app.cell(hide_code=True)
 def _():
-    step = mo.ui.slider(steps=[0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05], value=0.01)
-    return (step,)
-
-
-@app.cell(hide_code=True)
-def _(gradient, objective, project, start, step):
-    _lengths = np.linspace(0, 0.05, 41)
-    _values = [objective.value(project(start - _length * gradient)) for _length in _lengths]
-
-    def _draw(length):
-        moved = start - length * gradient
-        eigenvalues = np.linalg.eigvalsh(moved)[::-1]
-        spectrum, left = panel("Eigenvalues after the step", "number", "eigenvalue")
-        colors = [GREEN if value >= 0 else ORANGE for value in eigenvalues]
-        left.bar(np.arange(1, 14), eigenvalues, color=colors)
-        left.axhline(0, color="black", linewidth=1)
-        falls, right = panel("f after the clip", "step length", "f(P(B))")
-        right.plot(_lengths, _values, color=BLUE)
-        right.plot(length, objective.value(project(moved)), "o", markersize=11, color=BLUE)
-        return spectrum, falls
-
-    Moving("Step length:", step, _draw)
-
-
-@app.cell(hide_code=True)
-def _():
     mo.md(f"""
-    Orange eigenvalues are cut to 0. That is how metrics of low rank come about: a direction that is
-    not worth its penalty is pushed out of the cone, and the clip removes it. (Section 3.7 says
-    which directions those are.)
+    Negative eigenvalues are cut to 0. That is how metrics of low rank come about: a direction
+    that is not worth its penalty is pushed out of the cone, and the clip removes it. (Section 3.7
+    says which directions those are.)
 
     ## Questions
 

@@ -19,7 +19,6 @@ with app.setup:
     from live import (
         ask_all,
         draw_digits,
-        draw_violation,
         installed,
         live_answer,
         what_is_proved,
@@ -281,8 +280,7 @@ def _(stops, too_high):
     ### Your turn
 
     Choose a problem, change it, or type your own. The code must define `problem`; `cp` and `np` are
-    already imported. The picture shows the constraint that the solver's point violates most, cut
-    along a plane: what is shaded is permitted.
+    already imported.
     """)
 
 
@@ -397,26 +395,6 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _():
-    failure = mo.ui.slider(steps=list(range(1, len(GALLERY) + 1)), value=1)
-    return (failure,)
-
-
-@app.cell(hide_code=True)
-def _(failure, gallery):
-    def _draw(number):
-        answers = gallery[int(number) - 1]
-        example = GALLERY[int(number) - 1]
-        figures = [draw_digits(example.name, answers)]
-        drawn = [answer for answer in answers if answer.claims_a_value]
-        worst = max(drawn, key=lambda answer: answer.violation[0], default=None)
-        cone = None if worst is None else draw_violation(worst)
-        return figures if cone is None else [*figures, cone]
-
-    Moving("Failure number:", failure, _draw)
-
-
-@app.cell(hide_code=True)
 def _(gallery):
     def _card(number, example, answers):
         said = "\n".join(f"- {answer.solver}: {_said(answer)}" for answer in answers)
@@ -432,9 +410,7 @@ def _(gallery):
         return f"{status}, {answer.value:.6g}; to 6 digits **{answer.verdict(6)}**"
 
     mo.md(
-        "The left picture is that of section 10.5; the right one shows the worst violation of any "
-        "solver, where a constraint is proved to be violated at all.\n\n"
-        + "\n".join(
+        "\n".join(
             _card(k, example, answers)
             for k, (example, answers) in enumerate(zip(GALLERY, gallery, strict=True), start=1)
         )
@@ -474,7 +450,7 @@ def _(relaxed):
       stays a little above it; weak infeasibility; numbers of very different size.
     - What cannot be certified is refused by name: integer variables, problems that are not DCP,
       atoms that CVXPY approximates.
-    - `certificate.to_json()` writes the proof to a file, and `seraph-cvx certify proof.json` checks
+    - `certificate.to_json()` writes the proof to a file, and `seraph-cvx check proof.json` checks
       it again with code of its own.
     """)
 

@@ -202,7 +202,6 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    width = mo.ui.slider(steps=[0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0], value=2.0)
     mo.md(f"""
     ## 2.5 Why (7) is not convex
 
@@ -212,35 +211,8 @@ def _():
     {formulas(OBJECTIVE, ENTROPY_CURVATURE)}
 
     The entropy *H*(σ(*s*)) is small for near pairs, small for far ones, and largest in between. At
-    *s* = 0 its curvature is −¼. Compare the two terms with their chords from −*w* to *w*:
+    *s* = 0 its curvature is −¼: there it bulges above its chords.
     """)
-    return (width,)
-
-
-@app.cell(hide_code=True)
-def _(width):
-    def _draw(w):
-        s = np.linspace(-5.5, 5.5, 221)
-        logistic = np.logaddexp(0, s)
-        p = 1 / (1 + np.exp(-s))
-        entropy = p * np.logaddexp(0, -s) + (1 - p) * logistic
-        figures = []
-        for values, title, color in (
-            (logistic, "(11): ln(1 + eˢ), below its chord", BLUE),
-            (entropy, "(7): H(σ(s)), above its chord", ORANGE),
-        ):
-            figure, ax = panel(title, "score s", "value")
-            ax.plot(s, values, color=color)
-            ends = np.interp([-w, w], s, values)
-            ax.plot([-w, w], ends, "o--", color=GRAY)
-            inside = np.abs(s) <= w
-            chord = np.interp(s, [-w, w], ends)
-            above = inside & (values > chord)
-            ax.fill_between(s, chord, values, where=above, color=AMBER, alpha=0.5)
-            figures.append(figure)
-        return figures
-
-    Moving("Half width w of the chord:", width, _draw)
 
 
 @app.cell(hide_code=True)

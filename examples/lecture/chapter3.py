@@ -28,7 +28,6 @@ with app.setup:
 
 @app.cell(hide_code=True)
 def _():
-    slope = mo.ui.slider(steps=[0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98], value=0.8)
     mo.md(f"""
     # 3 The dual, derived
 
@@ -83,33 +82,9 @@ def _():
 
     At *p* = 0 and *p* = 1 no *s* is best, but the infimum is 0 = *H*(0) = *H*(1). The **conjugate**
     of a function is the largest *ps* minus the function, so that of the logistic term is
-    −*H*(*p*). In the picture: of all lines with slope *p*, the one that touches the curve from
+    −*H*(*p*). In a picture: of all lines with slope *p*, the one that touches the curve from
     below meets the vertical axis at height *H*(*p*).
     """)
-    return (slope,)
-
-
-@app.cell(hide_code=True)
-def _(slope):
-    def _draw(p):
-        s = np.linspace(-5, 5, 101)
-        touch = np.log(p / (1 - p))
-        height = -p * np.log(p) - (1 - p) * np.log(1 - p)
-        tangent, left = panel("The tangent of slope p", "score s", "value")
-        left.plot(s, np.logaddexp(0, s), color=BLUE, label="ln(1 + eˢ)")
-        left.plot(s, height + p * s, "--", color=ORANGE, label="H(p) + ps")
-        left.plot(touch, np.logaddexp(0, touch), "o", markersize=9, color=BLUE)
-        left.plot([0, 0], [0, height], color=GREEN, linewidth=4, label="H(p)")
-        left.set_ylim(-0.7, 5.2)
-        left.legend(fontsize=11, loc="upper left")
-        entropy, right = panel("Its height at s = 0", "p", "H(p)")
-        ps = np.linspace(1e-6, 1 - 1e-6, 201)
-        right.plot(ps, -ps * np.log(ps) - (1 - ps) * np.log(1 - ps), color=GRAY)
-        right.plot([p, p], [0, height], color=GREEN, linewidth=4)
-        right.set_ylim(0, 0.75)
-        return tangent, entropy
-
-    Moving("Slope p:", slope, _draw)
 
 
 @app.cell(hide_code=True)

@@ -24,7 +24,6 @@ with app.setup:
     from seraph_cvx.datasets import load_sampling
     from seraph_cvx.display.formulas import DESCENT, E_STEP, M_STEP
     from seraph_cvx.model.posterior import EntropyLoss, SharpenedLoss
-    from seraph_cvx.plots.style import PALETTE
 
 
 @app.cell(hide_code=True)
@@ -248,40 +247,22 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _():
-    n_labeled = mo.ui.slider(steps=[6, 30], value=6)
-    return (n_labeled,)
-
-
-@app.cell(hide_code=True)
-def _(n_labeled, table):
-    def _draw(n):
-        figures = []
-        for name in ("iris", "wine"):
-            drawn = table[name, int(n)]
-            figure, ax = panel(f"{name}, {n} labels", "", "error in %")
-            for k in range(3):
-                ax.plot(np.full(8, k), drawn[:, k], "o", color=PALETTE[k], alpha=0.4)
-                ax.plot([k - 0.25, k + 0.25], [drawn[:, k].mean()] * 2, color=PALETTE[k], lw=3)
-                ax.text(k, -1.5, f"{drawn[:, k].mean():.1f}", ha="center", va="top", fontsize=11)
-            ax.set_xticks(range(3), ["Euclidean", "labels\nalone", "with\nunlabeled"])
-            ax.set_ylim(-5, 35)
-            ax.set_xlim(-0.5, 2.5)
-            figures.append(figure)
-        return figures
-
-    Moving("Labeled points:", n_labeled, _draw)
-
-
-@app.cell(hide_code=True)
 def _(table):
     _gain = np.concatenate([drawn[:, 1] - drawn[:, 2] for drawn in table.values()])
     _error = _gain.std(ddof=1) / np.sqrt(len(_gain))
+    _rows = [
+        f"| {name} | {n} | {' | '.join(f'{mean:.1f}' for mean in drawn.mean(axis=0))} |"
+        for (name, n), drawn in table.items()
+    ]
+    _head = "| mean error in % | labels | Euclidean | labels alone | all points |"
+    _table = "\n    ".join([_head, "| --- | --- | --- | --- | --- |", *_rows])
     mo.md(f"""
-    A bar is the mean of eight draws, a disk one draw. Of {len(_gain)} draws, the unlabeled
+    {_table}
+
+    Of {len(_gain)} draws, the unlabeled
     points help in {np.sum(_gain > 0)} and hurt in {np.sum(_gain < 0)}; on average they take
     {_gain.mean():.2f} percentage points off the error (standard error {_error:.2f}).
-    Judge a method by such a picture, never by one draw.
+    Judge a method by many draws, never by one draw.
 
     ## Questions
 

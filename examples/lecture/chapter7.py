@@ -424,9 +424,6 @@ def _(with_a_gap):
 
 @app.cell(hide_code=True)
 def _(bounded, proofs):
-    entry = mo.ui.slider(
-        steps=[1.0, 0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.015, 0.01, 0.007, 0.005], value=0.02
-    )
     _face, _weak = proofs["(a) on its face"], proofs["(c)"]
     mo.md(f"""
     **(a)** A lower bound needs a multiplier, and by our computation none proves more than 0. An
@@ -457,50 +454,15 @@ def _(bounded, proofs):
     A solver meets constraints to within a tolerance. Write δ for the 0 in the middle of (a), and
     let it go to 0. The matrix is PSD if and only if *z*₁, *z*₂ and δ are ≥ 0 and δ*z*₂ ≥ (1 −
     *z*₁)²/4. For δ > 0 the optimum is 0, at *z* = (0, 1/(4δ)); for δ = 0 it is 1; for δ < 0 nothing
-    is feasible. The triangles on the right are the ends of the intervals that `certify_problem`
-    proved.
+    is feasible.
     """)
-    return (entry,)
-
-
-@app.cell(hide_code=True)
-def _(entry, with_a_gap):
-    _deltas = np.array(entry.steps)
-    _proved = [certify_problem(with_a_gap(delta)) for delta in _deltas]
-
-    def _draw(delta):
-        feasible, left = panel(f"The feasible set, δ = {delta:g}", "z₁", "z₂")
-        z = np.linspace(0, 2, 201)
-        edge = (1 - z) ** 2 / (4 * delta)
-        left.fill_between(z, edge, 60, where=edge <= 60, color=GREEN, alpha=0.25, linewidth=0)
-        left.plot(z, edge, color=GREEN)
-        left.plot([1, 1], [0, 60], "--", color=GRAY, linewidth=2, label="δ = 0: only this")
-        left.plot(0, 1 / (4 * delta), "o", color=ORANGE, markersize=11, label="optimum")
-        left.set(xlim=(-0.1, 2), ylim=(-1, 60))
-        left.legend(fontsize=11, loc="upper right")
-        values, right = panel("The optimal value jumps at δ = 0", "δ", "optimal value")
-        lower = np.array([each.lower for each in _proved])
-        upper = np.array([each.upper for each in _proved])
-        right.fill_between(_deltas, lower, upper, color=BLUE, alpha=0.3, linewidth=0)
-        right.plot(_deltas, lower, "^", color=BLUE, markersize=6)
-        right.plot(_deltas, upper, "v", color=BLUE, markersize=6, label="proved, δ > 0")
-        right.axhline(1, color="black", linestyle="--", linewidth=1.5, label="at δ = 0")
-        k = list(_deltas).index(delta)
-        right.plot([delta] * 2, [lower[k], upper[k]], "o", color=ORANGE, markersize=11)
-        right.set_xscale("log")
-        right.set_ylim(-0.3, 1.3)
-        right.invert_xaxis()
-        right.legend(fontsize=11, loc="center left")
-        return feasible, values
-
-    Moving("δ, in place of the 0 in (a):", entry, _draw)
 
 
 @app.cell(hide_code=True)
 def _(tolerant):
     mo.md(f"""
     The optimum escapes to infinity along the edge *z*₁ = 0, and in the limit all that is left of
-    the set is the dashed line, where *z*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
+    the set is the line where *z*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
     an answer: it is the cost of a point that is feasible for a small δ > 0, and optimal for none.
     `certify_problem(problem, tolerance=1e-3)` asks openly about the problem in which the matrix
     plus *I*/1000 must be PSD. It proves that this optimum lies in
@@ -577,42 +539,16 @@ def _():
     best_lower = max(each.dual_value for each in certificates)
     best_upper = min(each.primal_value for each in certificates)
     assert best_lower <= best_upper < best_lower + 0.02
-    return best_lower, best_upper, certificates, falling, metrics, weights
+    return best_lower, best_upper, falling
 
 
 @app.cell(hide_code=True)
-def _(falling, weights):
-    trace_weight = mo.ui.slider(steps=weights, value=0.01)
+def _(falling):
     mo.md(f"""
     `solve_m_step` refuses, and names a direction *u* along which *f* falls forever: from
     {falling[0]:.2f} at *A* = 0 to {falling[-1]:.2f} at 1000*uu*<sup>⊤</sup>. So take the optimal
     metrics for λ > 0 instead, let λ go to 0, and certify **each of them for λ = 0**:
     """)
-    return (trace_weight,)
-
-
-@app.cell(hide_code=True)
-def _(certificates, metrics, trace_weight, weights):
-    def _draw(weight):
-        k = weights.index(weight)
-        traces = [np.trace(A) for A in metrics]
-        length, left = panel(f"The trace of A: {traces[k]:.3g}", "λ of the metric", "tr(A)")
-        left.loglog(weights, traces, "o-", color=GREEN)
-        left.plot(weight, traces[k], "o", color="black", markersize=11)
-        left.invert_xaxis()
-        high = [each.primal_value for each in certificates]
-        low = [each.dual_value for each in certificates]
-        gap = f"Proved for λ = 0: gap {high[k] - low[k]:.2g}"
-        bounds, right = panel(gap, "λ of the metric", "value for λ = 0")
-        right.semilogx(weights, high, color=ORANGE, label="f(A)")
-        right.semilogx(weights, low, color=BLUE, label="D(p)")
-        right.plot([weight] * 2, [low[k], high[k]], "o-", color="black", markersize=7)
-        right.set_ylim(0, 3)
-        right.invert_xaxis()
-        right.legend(fontsize=11)
-        return length, bounds
-
-    Moving("λ of the metric that is judged:", trace_weight, _draw)
 
 
 @app.cell(hide_code=True)

@@ -179,7 +179,6 @@ def _(as_second_order, entry):
 
 @app.cell(hide_code=True)
 def _():
-    height = mo.ui.slider(steps=[0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0], value=0.5)
     mo.md(f"""
     So with two features a solver needs no PSD cone: 𝒬 will do. From three features on we use the
     PSD cone itself.
@@ -204,41 +203,13 @@ def _():
     4. The last line is a half-space for each θ, and there is one more, *z*₂ ≥ 0. Each has 0 on its
        boundary, so it is a closed convex cone, and so is what they have in common.
     """)
-    return (height,)
-
-
-@app.cell(hide_code=True)
-def _(height):
-    def _draw(at):
-        piece, left = panel(f"The slice z₂ = {at:g}", "z₁", "least z₃")
-        for each, color in ((1.0, GRAY), (at, BLUE)):
-            z1 = np.linspace(-3, min(3, each * np.log(6 / each)), 121)
-            left.plot(z1, each * np.exp(z1 / each), color=color, label=f"z₂ = {each:g}")
-        left.fill_between(z1, at * np.exp(z1 / at), 6, color=BLUE, alpha=0.2, linewidth=0)
-        left.set(xlim=(-3, 3), ylim=(-0.2, 6))
-        left.legend(fontsize=11, loc="lower right")
-        side, right = panel("The least z₃ as z₂ goes to 0", "z₂", "least z₃")
-        z2 = np.linspace(0.02, 2.2, 219)
-        for z1, color in ((1, ORANGE), (0, GRAY), (-1, GREEN)):
-            shown = z2 * np.exp(z1 / z2) < 7
-            right.plot(z2[shown], (z2 * np.exp(z1 / z2))[shown], color=color, label=f"z₁ = {z1}")
-            if at * np.exp(z1 / at) < 6:
-                right.plot(at, at * np.exp(z1 / at), "o", color=color, markersize=10)
-        right.set_ylim(-0.2, 6)
-        right.legend(fontsize=11, loc="upper right")
-        return piece, side
-
-    Moving("Height z₂ of the slice:", height, _draw)
 
 
 @app.cell(hide_code=True)
 def _():
-    candidate = mo.ui.slider(
-        steps=[-2.5, -2.0, -1.5, -1.2, -0.8, -0.5, 0.0, 0.5, 1.0, 1.5], value=-1.5
-    )
     mo.md(f"""
-    Each slice is *z*₂ times the slice at 1. Near *z*₂ = 0 it becomes a quadrant: *z*₁ > 0 costs
-    without bound, *z*₁ ≤ 0 costs nothing.
+    Each slice at a height *z*₂ is *z*₂ times the slice at 1. Near *z*₂ = 0 it becomes a
+    quadrant: *z*₁ > 0 costs without bound, *z*₁ ≤ 0 costs nothing.
 
     ### Its dual cone, derived
 
@@ -261,9 +232,8 @@ def _():
 
     The last line only renames: put these three numbers into the definition of ℰ. The exponential
     cone is **not** its own dual: (0, 1, 0) is in the dual, but ℰ has no point with *z*₁ = 0, *z*₂ =
-    1 and *z*₃ < 1. Below, ζ = (−1, ζ₂, 1).
+    1 and *z*₃ < 1.
     """)
-    return (candidate,)
 
 
 @app.cell
@@ -283,30 +253,6 @@ def _():
     _dual = np.array([_zeta for _zeta in _sample if in_its_dual(_zeta)])
     assert min(len(_inside), len(_dual)) > 100
     assert np.min(_inside @ _dual.T) >= 0
-    return (in_its_dual,)
-
-
-@app.cell(hide_code=True)
-def _(candidate, in_its_dual):
-    def _draw(second):
-        inside = in_its_dual((-1, second, 1))
-        color = GREEN if inside else ORANGE
-        word = "in the dual cone" if inside else "not in the dual cone"
-        piece, left = panel(f"ζ is {word}", "ζ₂", "ζ₃")
-        z2 = np.linspace(-3, 2, 101)
-        left.plot(z2, np.exp(-z2 - 1), color=BLUE)
-        left.fill_between(z2, np.exp(-z2 - 1), 4, where=np.exp(-z2 - 1) < 4, color=BLUE, alpha=0.2)
-        left.plot(second, 1, "o", color=color, markersize=11)
-        left.set(xlim=(-3, 2), ylim=(-0.1, 4))
-        z1 = np.linspace(-3, 2, 101)
-        test, right = panel(f"Its least product is {second + 1:.2g}", "z₁", "inner product")
-        right.axhline(0, color="black", linewidth=1)
-        right.plot(z1, -z1 + second + np.exp(z1), color=color)
-        right.plot(0, second + 1, "o", color=color, markersize=11)
-        right.set_ylim(-2, 7)
-        return piece, test
-
-    Moving("Entry ζ₂ of the candidate:", candidate, _draw)
 
 
 @app.cell(hide_code=True)
@@ -472,7 +418,7 @@ def _(T, objective, stages, triangle):
     {formulas(DUAL_SIZES)}
 
     Both grow **linearly in the number of pairs**, and that grows with the square of the number of
-    points. Let CVXPY count:
+    points. CVXPY counts the same:
     """)
 
 
@@ -494,35 +440,6 @@ def _():
         assert (_fewer, _less) == (6 * _N + 10, 3 * _N)
         assert _dual_nonzeros < _nonzeros <= 6 * _N + 10 * _N + 10
     return (sizes,)
-
-
-@app.cell(hide_code=True)
-def _(sizes):
-    points = mo.ui.slider(steps=[n for n, *_ in sizes["primal"]], value=30)
-    return (points,)
-
-
-@app.cell(hide_code=True)
-def _(points, sizes):
-    def _draw(n):
-        k = [each for each, *_ in sizes["primal"]].index(n)
-        pairs = [N for _, N, *_ in sizes["primal"]]
-        figures = []
-        for column, name in ((2, "rows"), (3, "variables")):
-            title = f"{pairs[k]} pairs: {sizes['primal'][k][column]} {name}"
-            figure, ax = panel(title, "pairs N", name)
-            for form, label, color in (("primal", "(11)", BLUE), ("dual", "its dual", ORANGE)):
-                counts = [found[column] for found in sizes[form]]
-                style = "o-" if form == "primal" else "s--"
-                ax.plot(pairs, counts, style, color=color, label=f"{label}: {counts[k]}")
-                ax.plot(pairs[k], counts[k], "o", color="black", markersize=12, fillstyle="none")
-            if name == "variables":
-                ax.plot(pairs, [10] * len(pairs), color=GRAY, label="A itself: 10")
-            ax.legend(fontsize=11, loc="upper left")
-            figures.append(figure)
-        return figures
-
-    Moving("Number of points n:", points, _draw)
 
 
 @app.cell(hide_code=True)

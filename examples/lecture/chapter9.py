@@ -139,44 +139,10 @@ def _():
 
 @app.cell(hide_code=True)
 def _(ell):
-    curvature = mo.ui.slider(steps=[0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0], value=1.0)
     mo.md(f"""
-    On these pairs ℓ = **{ell:.0f}**. Walk from *A* = 0 against the gradient, and draw the parabola
-    of the descent lemma with the curvature ℓ, and with multiples of it:
-    """)
-    return (curvature,)
-
-
-@app.cell(hide_code=True)
-def _(curvature, ell, gradient, value):
-    _slope = gradient(np.zeros((4, 4)))
-    _lengths = np.linspace(0, 2.2, 45)
-    _values = np.array([value(-length / ell * _slope) for length in _lengths])
-
-    def _draw(multiple):
-        parabola = _lengths**2 * multiple / 2 - _lengths
-        parabola = _values[0] + parabola * np.sum(_slope**2) / ell
-        above = np.all(parabola >= _values - 1e-9)
-        word = "above f" if above else "not above f"
-        curve, left = panel(f"The parabola is {word}", "length of the step, in 1/ℓ", "value")
-        left.plot(_lengths, _values, color=BLUE, label="f")
-        left.plot(_lengths, parabola, "--", color=GREEN if above else ORANGE, label="parabola")
-        left.set_ylim(0, 130)
-        left.legend(loc="upper left", fontsize=11)
-        room, right = panel("Parabola minus f", "length of the step, in 1/ℓ", "difference")
-        right.axhline(0, color="black", linewidth=1)
-        right.plot(_lengths, parabola - _values, color=GREEN if above else ORANGE)
-        right.set_ylim(-60, 160)
-        return curve, room
-
-    Moving("Curvature of the parabola, as a multiple of ℓ:", curvature, _draw)
-
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
-    With ℓ or more it is never below *f*: that is proved. With less it may be, and then a step to
-    the lowest point of the parabola promises what *f* does not keep.
+    On these pairs ℓ = **{ell:.0f}**. With this curvature or more the parabola of the descent lemma
+    is never below *f*. With less it may be, and then a step to the lowest point of the parabola
+    promises what *f* does not keep.
 
     ### What one step guarantees
 
@@ -258,33 +224,7 @@ def _(A_0, ell, gradient, objective, project, value):
     assert np.all(errors[1:] <= gradient_bound)
     assert np.all(np.diff(errors) <= 1e-10)
     assert np.all(np.diff(distances) <= 2 / ell * proved_gap + 1e-12)
-    return C, best, distance, distances, errors, gradient_bound, last, lower, proved_gap, t
-
-
-@app.cell(hide_code=True)
-def _(last):
-    moments = [1, 3, 10, 30, 100, 300, 1000, 3000]
-    shown = np.union1d(moments, np.geomspace(1, last, 200).round().astype(int))  # steps drawn
-    gradient_step = mo.ui.slider(steps=moments, value=100)
-    return gradient_step, moments, shown
-
-
-@app.cell(hide_code=True)
-def _(distances, errors, gradient_bound, gradient_step, shown):
-    def _draw(step):
-        step = int(step)
-        rate, left = panel(f"At step {step}: {errors[step]:.2g}", "step t", "f − optimum")
-        left.loglog(shown, gradient_bound[shown - 1], "--", color="black", label="proved bound")
-        left.loglog(shown, errors[shown], color=BLUE, label="projected gradient")
-        left.plot([step, step], [errors[step], gradient_bound[step - 1]], "o-", color=GRAY)
-        left.legend(fontsize=11)
-        closer, right = panel("The distance to C never rises", "step t", "‖A − C‖²")
-        right.semilogx(shown, distances[shown], color=GREEN)
-        right.plot(step, distances[step], "o", color="black", markersize=9)
-        right.set_ylim(0, None)
-        return rate, closer
-
-    Moving("Steps of projected gradient:", gradient_step, _draw)
+    return C, best, distance, errors, gradient_bound, last, lower, proved_gap, t
 
 
 @app.cell(hide_code=True)
@@ -292,7 +232,7 @@ def _(errors, gradient_bound, last):
     mo.md(f"""
     After {last} steps the error is at most **{errors[last]:.2g}**, the bound
     {gradient_bound[-1]:.2g}. The bound holds even for the worst *f* with this ℓ and this distance;
-    ours is kinder, but not fast either.
+    ours is kinder, but not fast either (both are drawn in 9.3).
 
     ## 9.3 FISTA: 1/*t*²
 
@@ -365,9 +305,11 @@ def _(A_0, C, best, distance, ell, gradient, last, lower, proved_gap, project, t
 
 
 @app.cell(hide_code=True)
-def _(moments):
+def _(last):
+    moments = [1, 3, 10, 30, 100, 300, 1000, 3000]
+    shown = np.union1d(moments, np.geomspace(1, last, 200).round().astype(int))  # steps drawn
     fista_step = mo.ui.slider(steps=moments, value=100)
-    return (fista_step,)
+    return fista_step, shown
 
 
 @app.cell(hide_code=True)
@@ -738,42 +680,17 @@ def _(factors, small, small_best):
 
 
 @app.cell(hide_code=True)
-def _():
-    columns = mo.ui.slider(steps=[1, 2, 3, 4, 5], value=1)
-    return (columns,)
-
-
-@app.cell(hide_code=True)
-def _(columns, ends):
-    def _draw(rho):
-        above, _, least = np.array(ends[int(rho)]).T
-        refuted = above > 1e-3
-        starts = np.arange(1, len(above) + 1)
-        title = f"ρ = {int(rho)}: {np.sum(refuted)} of {len(above)} refuted"
-        values, left = panel(title, "start", "f − proved lower bound")
-        left.semilogy(starts, np.maximum(above, 1e-12), "o", color=GREEN, markersize=9)
-        left.semilogy(starts[refuted], above[refuted], "o", color=ORANGE, markersize=9)
-        left.set(ylim=(1e-13, 100), xticks=starts[1::2])
-        signs, right = panel("The least eigenvalue of ∇f(A)", "start", "eigenvalue")
-        right.axhline(0, color="black", linewidth=1)
-        right.bar(starts, least, color=[ORANGE if bad else GREEN for bad in refuted])
-        right.plot(starts, least, "o", color="black", markersize=4)
-        right.set(ylim=(-20, 5), xticks=starts[1::2])
-        return values, signs
-
-    Moving("Columns of L, ρ:", columns, _draw)
-
-
-@app.cell(hide_code=True)
-def _(stuck_above, stuck_curvature, stuck_slope):
+def _(ends, stuck_above, stuck_curvature, stuck_slope):
+    _refuted = sum(above > 1e-3 for above, *_ in ends[1])
     mo.md(f"""
-    Orange: stationary and refuted. *f* is **{stuck_above:.1f}** above its value at a metric
+    Of {len(ends[1])} starts with one column, {_refuted} end at a point that is stationary and
+    refuted. In the worst of them *f* is **{stuck_above:.1f}** above its value at a metric
     that we have, and yet this is a local minimum in *L*, as far as numbers show: the slope is 0 and
     the least eigenvalue of the second derivative is {stuck_curvature:.1f} > 0, so no short move of
     one column helps. The gradient gives it away,
     with an eigenvalue of −{-stuck_slope:.0f}. A second column is a way out, by Theorem 2: start it
-    along that eigenvector. Green: proved optimal to within
-    10⁻⁵, by its own certificate.
+    along that eigenvector. From two columns on, all ends are proved optimal to within 10⁻⁵, each by
+    its own certificate.
 
     Here two columns were enough from every start; only ρ ≥ *m* is proved to be. That Newton's
     method in a trust region ends at a second-order stationary point is not proved here, and need

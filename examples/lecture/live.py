@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,17 +13,16 @@ from html import escape
 from io import StringIO
 from time import perf_counter
 from traceback import extract_tb
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import marimo as mo
 import numpy as np
 from cvxpy.error import SolverError
-from lecture import BLUE, GRAY, GREEN, ORANGE, ceiling, enclosure, floor, panel, pictures
+from lecture import GRAY, GREEN, ORANGE, ceiling, enclosure, floor, panel, pictures
 from matplotlib.figure import Figure
 
 from seraph_cvx import certify_problem
-from seraph_cvx.proof.point import ATTRIBUTES
 from seraph_cvx.proof.rounding import down, up
 
 CLAIMS = {"CLARABEL": 8, "SCS": 5, "CVXOPT": 6}
@@ -59,7 +58,6 @@ class Answer:
     infeasible: bool
     unbounded: bool
     maximizes: bool
-    problem: cp.Problem
     violations: tuple[tuple[str, Any], ...]
 
     @property
@@ -249,7 +247,7 @@ def ask(code: str, solver: str, **options: Any) -> Answer:
     value = None if value is None or not np.isfinite(value) else float(value)
     return Answer(
         solver, status, value, proof.lower, proof.upper, proof.infeasible, proof.unbounded,
-        proof.program.maximize, problem, () if proof.point is None else proof.point.violations,
+        proof.program.maximize, () if proof.point is None else proof.point.violations,
     )  # fmt: skip
 
 
@@ -290,115 +288,6 @@ def draw_digits(title: str, answers: Sequence[Answer]) -> Figure:
     return figure
 
 
-class Slice(NamedTuple):
-    """A curve of which the constraint permits what is above, and a point at x = 0."""
-
-    kind: str
-    x: np.ndarray
-    edge: np.ndarray
-    point: float
-    labels: tuple[str, str]
-
-
-def draw_violation(answer: Answer) -> Figure | None:
-    """The constraint that the solver's point violates most, cut along a plane, if one is."""
-    if not (answer.claims_a_value and answer.violations):
-        return None
-    judged = [
-        (bounds, constraint)
-        for (_, bounds), constraint in zip(
-            answer.violations, _constraints(answer.problem), strict=True
-        )
-        if isinstance(bounds, tuple)
-    ]
-    (low, _), constraint = max(judged, key=lambda each: each[0], default=((0.0, 0.0), None))
-    if low == 0.0:
-        return None
-    with np.errstate(all="ignore"):
-        cut = _cut(answer.problem, constraint, low)
-    figure, ax = panel(f"{cut.kind}: violated by {floor(low, 2)}", *cut.labels)
-    ax.title.set_fontsize(12)
-    ax.plot(cut.x, cut.edge, color=BLUE)
-    if cut.kind == "Equation":
-        ax.set_xticks([])
-    else:
-        ax.fill_between(cut.x, cut.edge, np.nanmax(cut.edge), color=BLUE, alpha=0.15, linewidth=0)
-    ax.plot([0, 0], [float(np.interp(0.0, cut.x, cut.edge)), cut.point], color=ORANGE)
-    ax.plot(0, cut.point, "o", color=ORANGE, markersize=11)
-    ax.ticklabel_format(style="sci", scilimits=(-3, 4), useOffset=True)
-    return figure
-
-
-def _constraints(problem: cp.Problem) -> Iterator[Any]:
-    """The constraints and the attributes of variables, in the order of a report."""
-    yield from problem.constraints
-    for variable in problem.variables():
-        for kind in ATTRIBUTES:
-            if variable.attributes[kind]:
-                yield variable, kind
-
-
-def _cut(problem: cp.Problem, constraint: Any, size: float) -> Slice:
-    """Cut a constraint along a plane through the values of the variables."""
-    kind = constraint[1] if isinstance(constraint, tuple) else type(constraint).__name__
-    if kind in ("PSD", "NSD"):
-        matrix = (constraint if isinstance(constraint, tuple) else constraint.args)[0].value
-        values = np.linalg.eigvalsh((matrix + matrix.T) / 2) * (1 if kind == "PSD" else -1)
-        least, largest = min(values), max(max(values), 1e-300)
-        b = np.linspace(-1, 1, 81) * np.sqrt(3 * size * largest)
-        return Slice("PSD cone", b, b**2 / largest, least, ("entry beside", "diagonal entry"))
-    if kind == "Equality":
-        off = (constraint.args[0] - constraint.args[1]).value
-        point = float(off.flat[np.argmax(np.abs(off))]) if np.ndim(off) else float(off)
-        return Slice("Equation", np.array([-1.0, 1.0]), np.zeros(2), point, ("", "left − right"))
-    if kind == "Inequality":
-        left, right = constraint.args
-        if type(left).__name__.startswith("Pnorm") and left.size == 1 and float(left.p) == 2.0:
-            norm, bound = float(left.value), float(right.value)
-            b = np.linspace(-1, 1, 81) * np.sqrt(8 * size * max(norm, size))
-            labels = ("across", "bound on the norm")
-            return Slice("Second-order cone", b, np.hypot(norm, b), bound, labels)
-        return _line(problem, left - right, size)
-    body = constraint[0] if isinstance(constraint, tuple) else constraint.args[0]
-    return _line(problem, -body if kind in ("nonneg", "pos", "NonNeg") else body, size)
-
-
-EXPONENTIAL = {"exp", "log", "entr", "logistic", "log_sum_exp", "kl_div", "rel_entr", "log1p"}
-
-
-def _line(problem: cp.Problem, excess: Any, size: float) -> Slice:
-    """The worst entry of what must not be positive, along the line on which it grows fastest."""
-    variables = problem.variables()
-    kept = [variable.value for variable in variables]
-    start = np.concatenate([np.ravel(value, order="F") for value in kept]).astype(float)
-    worst = int(np.argmax(excess.value)) if excess.size > 1 else 0
-
-    def at(z: np.ndarray) -> float:
-        ends = np.cumsum([variable.size for variable in variables])[:-1]
-        for variable, part in zip(variables, np.split(z, ends), strict=True):
-            variable.save_value(part.reshape(variable.shape, order="F"))
-        return float(np.ravel(excess.value)[worst])
-
-    try:
-        steps = 1e-6 * np.maximum(1.0, np.abs(start))
-        slope = np.array(
-            [
-                (at(start + step * unit) - at(start - step * unit)) / (2 * step)
-                for step, unit in zip(steps, np.eye(len(start)), strict=True)
-            ]
-        )
-        slope = np.nan_to_num(slope)
-        length = float(np.linalg.norm(slope)) or 1.0
-        x = np.linspace(-1, 1, 41) * 3 * size / length
-        edge = np.array([at(start + each * slope / length) for each in x])
-    finally:
-        for variable, value in zip(variables, kept, strict=True):
-            variable.save_value(value)
-    atoms = {atom.__name__ for atom in excess.atoms()}
-    kind = "Exponential cone" if atoms & EXPONENTIAL else "Half-space" if excess.is_affine() else ""
-    return Slice(kind or "Convex set", x, edge, 0.0, ("along the steepest line", "left − right"))
-
-
 # The live page --------------------------------------------------------------------------------
 
 
@@ -424,7 +313,7 @@ def live_answer(code: str, solver: str, digits: int) -> mo.Html:
 
 
 def answer_html(code: str, solver: str, digits: int) -> mo.Html:
-    """The answer: a word, the reasons, the digits, and the violated cone drawn."""
+    """The answer: a word, the reasons, and the digits."""
     clock = perf_counter()
     try:
         answer = ask(code, solver)
@@ -437,15 +326,14 @@ def answer_html(code: str, solver: str, digits: int) -> mo.Html:
             word = "no claim"
         proved, _ = answer.digits
         claimed = "none" if answer.claimed_digits is None else answer.claimed_digits
-        cone = draw_violation(answer)
-        figures = [draw_digits("Digits: proved, open, refuted", [answer]), cone]
+        figure = draw_digits("Digits: proved, open, refuted", [answer])
         body = (
             f'<p><b class="word" style="color:{color};font-size:1.3em">{word.capitalize()}.</b> '
             f"{answer.reason(digits)}</p>"
             f"<p>Digits claimed: <b>{claimed}</b>. Digits proved: <b>{math.floor(proved)}</b>. "
-            f"{'No constraint is proved to be violated. ' if cone is None else ''}"
+            f"{'' if answer.violation[0] else 'No constraint is proved to be violated. '}"
             f"Answered in {perf_counter() - clock:.1f} s.</p>"
-            f"{pictures([figure for figure in figures if figure is not None])}"
+            f"{pictures([figure])}"
         )
     return mo.Html(
         f'<div class="answer" role="status" data-asked="{key(code, solver, digits)}">{body}</div>'

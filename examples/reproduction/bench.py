@@ -36,7 +36,7 @@ def _later(module: str, name: str) -> Callable[..., MeasuredRows]:
 SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "m-step": [m_steps.bench_first_m_steps],
     "certificate": [m_steps.bench_certificate],
-    "passes": [passes.bench_face, passes.bench_shares],
+    "passes": [passes.bench_face],
     "size": [passes.bench_sizes],
     "sampling": [passes.bench_subsample],
     "many-points": [many_points.bench_many_points],
@@ -51,7 +51,7 @@ TIMED = ("m-step", "cvxpy-suite")
 """The sections whose conic runs, or proofs, are stopped."""
 
 Section = StrEnum("Section", list(SECTIONS))
-Backend = StrEnum("Backend", ["cpu", "cuda", "dask"])
+Backend = StrEnum("Backend", ["cpu", "cuda"])
 
 app = program()
 
@@ -61,8 +61,8 @@ def bench(
     section: Section = typer.Argument(
         ...,
         help="m-step: own solver against others. certificate: what a certificate costs. "
-        "passes: what fits are made of, on this machine or a GPU, and how much of their time that "
-        "is. size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
+        "passes: what fits are made of, on this machine or a GPU. size: a fit against n, on this "
+        "machine or a GPU. sampling: the gap over "
         "all pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten "
         "sets of thousands of points. cvxpy-suite: the problems that CVXPY's own tests solve, "
         "certified.",
@@ -73,16 +73,13 @@ def bench(
     markdown: Path | None = typer.Option(
         None, metavar="FILE", help="Also write the tables as Markdown."
     ),
-    place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu, cuda or dask."),
+    place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu or cuda."),
     sizes: str = typer.Option(
         "1000,3000,10000",
         help="Of passes and size: numbers of points, with commas between.",
     ),
     unlabeled_pairs: int | None = typer.Option(
         None, min=1, help="Of size: the number of pairs drawn for the M-steps."
-    ),
-    scheduler: str | None = typer.Option(
-        None, help="Of size with dask: the scheduler's address; by default two local processes."
     ),
     debug: bool = DEBUG,
 ) -> None:
@@ -101,7 +98,7 @@ def bench(
         if section in ("passes", "size"):
             options = {"backend": place.value, "sizes": numbers}
         if section == "size":
-            options |= {"unlabeled_pairs": unlabeled_pairs, "scheduler": scheduler}
+            options |= {"unlabeled_pairs": unlabeled_pairs}
         tables: list[ResultTable] = []
         try:
             for measurement in SECTIONS[section]:

@@ -19,10 +19,9 @@ from evidence.files import (
     read_labeled_tables,
     split_names,
     split_numbers,
-    write_picture,
     write_texts,
 )
-from evidence.ranking import Results, defaults_csv, defaults_page, rank_methods, titles_of
+from evidence.ranking import defaults_csv, defaults_page
 from evidence.runs import FAILED
 
 from seraph_cvx.cli.main import DEBUG
@@ -52,7 +51,7 @@ def bench_the_defaults(
     """Measure how good the defaults are, on data outside the paper.
 
     SERAPH, its rivals and common classifiers learn from a few labels of each data set. Written are
-    a page, a table and a picture; after Ctrl-C, --resume goes on.
+    a page and a table; after Ctrl-C, --resume goes on.
     """
     with answers_in_words() as kept:
         chosen: Any = split_names(sets)
@@ -86,16 +85,9 @@ def bench_the_defaults(
 
 
 def _report(rows: list[dict[str, Any]], out: Path) -> list[str]:
-    ranks = rank_methods(Results(rows))
-    picture: list[str] = []
-    if ranks is not None:
-        picture = write_picture(
-            out / "defaults.png",
-            lambda pictures: pictures.plot_critical_difference(ranks, titles_of(ranks.names)),
-        )
-    page = defaults_page(rows, *picture)
+    page = defaults_page(rows)
     texts = {"defaults.md": page, "defaults.csv": defaults_csv(rows)}
-    return write_texts(out, texts) + picture
+    return write_texts(out, texts)
 
 
 if __name__ == "__main__":

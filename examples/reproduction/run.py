@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import typer
 from evidence.figures import artificial_set, figure_files, learn_panels
@@ -42,7 +40,6 @@ from evidence.tasks import find_tasks
 
 from seraph_cvx.cli.main import DEBUG
 from seraph_cvx.cli.messages import alert, answers_in_words, say
-from seraph_cvx.processes.dask_cluster import dask_cluster
 
 Part = StrEnum(
     "Part", ["table1", "table2", "judgment", "figure1", "figure2", "figure3", "protocol"]
@@ -50,13 +47,6 @@ Part = StrEnum(
 """The parts of Section 5 that can be made again."""
 
 app = program()
-
-
-def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
-    """A context in which joblib uses a Dask cluster; None: this machine alone."""
-    if scheduler is None:
-        return nullcontext()
-    return dask_cluster(None if scheduler == "local" else scheduler)
 
 
 @app.command(epilog=str(__doc__).rpartition("\n\n")[2])

@@ -33,7 +33,8 @@ def timed(run, repeats, long=1.0):
     for _ in range(repeats):
         clock = time.process_time()
         result = run()
-        least = min(least, time.process_time() - clock)
+        seconds = time.process_time() - clock
+        least = min(least, seconds) if seconds > 0.0 else least  # some clocks stand still
         if least > long:
             break
     return result, least

@@ -16,7 +16,7 @@ import numpy as np
 
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.attempt import TUNED_SUFFIX
-from seraph_cvx.race.m_step_race import read_race
+from seraph_cvx.race.compare import read_race
 from seraph_cvx.race.race_table import Race, count_claims, label_of
 from seraph_cvx.race.solvers import kinds_of_entrants
 from seraph_cvx.race.statistics import (
@@ -24,9 +24,9 @@ from seraph_cvx.race.statistics import (
     OURS,
     RaceTimes,
     load_of,
-    ratio_table,
     shifted_geometric_mean,
     solver_of,
+    time_table,
 )
 
 TIERS = ("small", "medium", "large")
@@ -49,7 +49,7 @@ def losses(races: dict[str, Race]) -> ResultTable:
     """Where an entrant is faster than ours on an instance, by solve time or by total."""
     rows = []
     for tier, race in races.items():
-        for line in ratio_table(race, TARGET).rows:
+        for line in time_table(race, TARGET).rows:
             lost = {kind: line[f"won : lost, {kind}"].split(" : ")[1] for kind in KINDS}
             if "best of" not in line["solver"] and any(map(int, lost.values())):
                 rows.append(
@@ -58,8 +58,8 @@ def losses(races: dict[str, Race]) -> ResultTable:
                         "solver": line["solver"],
                         "faster than newton, by solve time": lost["solve"],
                         "by total": lost["total"],
-                        "mean / newton's, by solve time": line["mean, solve"],
-                        "mean, by total": line["mean, total"],
+                        "mean / newton's, by solve time": line["solve / newton"],
+                        "mean, by total": line["total / newton"],
                     }
                 )
     return ResultTable(f"Where newton loses, at a tolerance of {TARGET:g}", rows)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,11 +16,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ..display.result_table import ResultTable
-from ..model.m_step_objective import MStepObjective
-from ..pairs.pair_set import PairSet
+from ..display.result_table import ResultTable, visible
 from ..processes.whole_file import write_whole
-from .files import TableError, check_output, files_by_name
+from .files import check_output
 from .main import DEBUG, app, argument, option
 from .messages import (
     alert,
@@ -31,11 +27,9 @@ from .messages import (
     needs_matplotlib,
     say,
     show_table,
-    steps_shown,
     written,
 )
 from .problems import read_problem
-from .tables import read_table
 
 if TYPE_CHECKING:
     from ..race.race_table import Race
@@ -54,7 +48,7 @@ def compare(
     problem: str | None = argument(
         None,
         "Instead of M-steps any convex problem of CVXPY that a Python file defines, or a file of a "
-        "library. Of the options only --solvers, --time-limit and --memory-limit are for it.",
+        "library. No tolerance is asked for by default, and DIR gets the rows alone.",
         metavar="[FILE.py:NAME|FILE]",
     ),
     suite: Suite = option(
@@ -63,18 +57,16 @@ def compare(
         "points or 256 features, hours. tiny: a trial.",
     ),
     instances: str | None = option(
-        None,
-        "Instead of a suite: comma-separated names of instances, or a folder of your own tables, "
-        ".npz files with arrays X and y, or CSV files.",
-        metavar="NAMES|FOLDER",
+        None, "Instead of a suite: comma-separated names of instances.", metavar="NAMES"
     ),
-    label: str = option("y", "The label column of CSV files.", metavar="COLUMN"),
     solvers: str | None = option(
         None,
         "Comma-separated names: newton, SCS (both formulations), SCS/dual, UNO, or "
         "name=module:function for one of your own. By default all that are installed.",
     ),
-    tol: str = option("1e-3,1e-5,1e-7", "Comma-separated tolerances to ask for."),
+    tol: str | None = option(
+        None, "Comma-separated tolerances to ask for; of M-steps by default 1e-3,1e-5,1e-7."
+    ),
     time_limit: float | None = option(
         None,
         "Seconds per run. By default 5 (tiny), 10 (small), 60 (medium, and your own) or 300 "
@@ -83,66 +75,59 @@ def compare(
     ),
     repeats: int = option(1, "How often each run is made; each round in a random order.", min=1),
     memory_limit: float = option(4.0, "GiB of memory a run may take.", min=0.2),
-    out: Path = option("race", "Where the rows, tables and pictures go.", metavar="DIR"),
+    out: Path | None = option(
+        None, "Where the rows, tables and picture go; of M-steps by default race.", metavar="DIR"
+    ),
     resume: bool = option(False, "Continue the race in DIR.", "--resume"),
     redraw: bool = option(
-        False, "Write tables and pictures anew from race.jsonl in DIR; run nothing.", "--redraw"
+        False, "Write tables and picture anew from race.jsonl in DIR; run nothing.", "--redraw"
     ),
-    svg: bool = option(False, "Write all pictures as SVG, too.", "--svg"),
     debug: bool = DEBUG,
 ) -> None:
     """Race solvers on M-steps, or on a problem of yours: what each claims, and what is true.
 
-    DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
+    DIR gets race.jsonl (a line per finished run), race.md (tables) and a picture.
     """
     with answers_in_words() as kept:
-        from ..race.m_step_race import compare_solvers, read_race
+        from ..race.compare import compare_solvers, read_race
+        from ..race.suite import TIME_LIMITS
 
-        names = None if solvers is None else [name.strip() for name in solvers.split(",")]
-        memory = int(memory_limit * 2**30)
+        folder = Path("race") if out is None and problem is None else out
+        rows = None if folder is None else folder / "race.jsonl"
+        if redraw and folder is not None and rows is not None:
+            _write_report(folder, read_race(rows), "")
+            return
         if solvers is not None and "=" in solvers:
             sys.path.insert(0, "")  # module:function is looked for in the working directory
-        if problem is not None:
-            from ..race.problem_race import compare_on_problem
-
-            found, seconds = read_problem(problem), time_limit or 60.0
-            with steps_shown() as progress:
-                table = compare_on_problem(found, names, seconds, memory, None, progress)
-            show_table(table.in_short(), "verdict")
-            say("".join(f"\n{note}" for note in table.notes))
-            return
-        rows = out / "race.jsonl"
-        if redraw:
-            _write_report(out, read_race(rows), svg, "")
-            return
-        given, seconds = _chosen_instances(suite, instances, label)
-        out.mkdir(parents=True, exist_ok=True)
-        with progress_bar() as progress:
+        given = _names(instances) or suite if problem is None else read_problem(problem)
+        seconds = TIME_LIMITS.get(given, 60.0) if isinstance(given, str) else 60.0
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
             kept.append(f"the rows so far are in {rows}; --resume continues from there")
+        with progress_bar() as bar:
             race = compare_solvers(
                 given,
-                names,
-                tols=_numbers(tol),
+                _names(solvers),
+                tols=None if tol is None else _numbers(tol),
                 time_limit=seconds if time_limit is None else time_limit,
-                memory_limit=memory,
+                memory_limit=int(memory_limit * 2**30),
                 out=rows,
                 resume=resume,
-                callback=_listener(progress),
+                callback=_listener(bar),
                 repeats=repeats,
+                progress=lambda step: bar.update(bar.task_ids[0], description=visible(step)),
             )
-        _write_report(out, race, svg, "race.jsonl, ")
+        if folder is None or problem is not None:
+            short = race.in_short()
+            show_table(short, "verdict")
+            say("".join(f"\n{note}" for note in short.notes))
+        else:
+            _write_report(folder, race, "race.jsonl, ")
 
 
-def _chosen_instances(suite: str, instances: str | None, label: str) -> tuple[Any, float]:
-    """What is raced on, and the seconds that a run has by default."""
-    from ..race.suite import TIME_LIMITS, is_instance_name
-
-    if instances is None:
-        return suite, TIME_LIMITS[suite]
-    names = [name.strip() for name in instances.split(",")]
-    if all(map(is_instance_name, names)):
-        return names, TIME_LIMITS["medium"]
-    return read_instances(Path(instances), label), TIME_LIMITS["medium"]
+def _names(text: str | None) -> list[str] | None:
+    """Names with commas between them."""
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _numbers(text: str) -> list[float]:
@@ -152,38 +137,6 @@ def _numbers(text: str) -> list[float]:
         raise ValueError(
             f"--tol {text}: write comma-separated numbers, such as 1e-3,1e-6."
         ) from None
-
-
-def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObjective]:
-    """The M-steps of a folder's tables, or .npz files of X, y, weights, by file name."""
-    objectives: dict[str, MStepObjective] = {}
-    for name, path in files_by_name(folder, "instances", ENDINGS).items():
-        if path.suffix == ".npz":
-            objectives[name] = _from_arrays(path)
-        else:
-            table = read_table(path, label_column)
-            objectives[name] = MStepObjective(PairSet.from_labels(table.X, table.y))
-    return objectives
-
-
-def _from_arrays(path: Path) -> MStepObjective:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, TypeError) as error:
-        raise TableError(f"{path} is not a file of np.savez(..., X=X, y=y): {error}.") from error
-    missing = [name for name in ("X", "y") if name not in arrays]
-    if missing:
-        raise TableError(
-            f"{path} has no array {missing[0]!r}, only {', '.join(sorted(arrays)) or 'nothing'}: "
-            "write it with np.savez(path, X=points, y=labels)."
-        )
-    names = arrays.keys() & {"trace_weight", "unlabeled_weight"}
-    weights: dict[str, Any] = {name: arrays[name].tolist() for name in names}
-    try:
-        return MStepObjective(PairSet.from_labels(arrays["X"], arrays["y"]), **weights)
-    except (ValueError, TypeError) as error:
-        raise TableError(f"{path}: {error}") from error
 
 
 def progress_bar() -> Progress:
@@ -203,9 +156,9 @@ def progress_bar() -> Progress:
 
 def _listener(progress: Progress) -> Callable[[dict[str, Any], int, int], None]:
     def listen(row: dict[str, Any], number: int, total: int) -> None:
-        from ..race.race_table import NOT_MADE, label_of
+        from ..race.race_table import NOT_MADE, asked, label_of
 
-        run = f"{row['instance']}: {label_of(row)} at {row['tol']:g}: {row['outcome']}"
+        run = f"{row['instance']}: {label_of(row)} at {asked(row)}: {row['outcome']}"
         progress.update(progress.task_ids[0], completed=number, total=total, description=run)
         if row["outcome"] not in ("done", *NOT_MADE):
             alert(f"{run} ({row['detail']})")
@@ -216,29 +169,25 @@ def _listener(progress: Progress) -> Callable[[dict[str, Any], int, int], None]:
 # What a race leaves in its folder
 
 
-def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
-    """Show notes and summary of a race, and write its tables and pictures."""
+def _write_report(out: Path, race: Race, before: str) -> None:
+    """Show notes and summary of a race, and write its tables and its picture."""
     for note in race.notes:
         alert(note)
     show_table(race.summary())
     write_whole(out / "race.md", _document(race).encode())
-    pictures = ""
+    picture = ""
     with needs_matplotlib("pictures"):
-        from ..plots import draw_race
+        from ..plots import ClaimsDisplay
         from ..plots.style import picture_bytes
 
-        for name, figure in draw_race(race).items():
-            endings = ("svg",) if name == "work-precision-all" else ("png", "svg")[: 1 + svg]
-            for ending in endings:
-                content = picture_bytes(figure, ending, svg_fonts="none")
-                write_whole(out / f"{name}.{ending}", content)
-            pictures += "".join(f", {name}.{ending}" for ending in endings)
-    say(f"\nWritten to {out}: {before}race.md{pictures}.")
+        figure, picture = ClaimsDisplay.from_result(race).draw(), ", said-against-true.png"
+        write_whole(out / "said-against-true.png", picture_bytes(figure, "png"))
+    say(f"\nWritten to {out}: {before}race.md{picture}.")
 
 
 def _document(race: Race) -> str:
     """Write the Markdown report: what raced, the summary, the times, the instances."""
-    from ..race.statistics import entrant_table, load_of, ratio_table, time_table, tolerances
+    from ..race.statistics import load_of, time_table, tolerances
 
     versions = {name: number for start in race.races for name, number in start["versions"].items()}
     rows = [
@@ -253,20 +202,17 @@ def _document(race: Race) -> str:
         for name, reference in race.references.items()
     ]
     instances = ResultTable("The instances, and their optimal values as certified", rows)
-    tables = [race.summary(), entrant_table(race)]
-    for tol in tolerances(race):
-        tables += [time_table(race, tol), time_table(race, tol, merged=True)]
-        tables.append(ratio_table(race, tol))
-    written_tables = [table.to_markdown() for table in tables if table.rows]
-    facts = {"repeats": max(row["repeat"] for row in race.rows), "load": load_of(race)}
+    tables = [race.summary()]
+    tables += [time_table(race, tol) for tol in tolerances(race)]
     return (
         written(
             "race",
             races=race.races,
             versions=versions,
-            tables=written_tables,
+            tables=[table.to_markdown() for table in tables if table.rows],
             instances=instances.to_markdown(),
-            **facts,
+            repeats=max(row["repeat"] for row in race.rows),
+            load=load_of(race),
         )
         + "\n\n"
     )

@@ -26,20 +26,6 @@ class TableError(ValueError):
     """A user's file cannot be read or written; the message says why, and what to do."""
 
 
-def files_by_name(folder: Path, what: str, endings: Sequence[str]) -> dict[str, Path]:
-    """The files of a folder with these endings, by their names without them."""
-    if not folder.is_dir():
-        raise TableError(f"There is no folder {folder} of {what}: check the name.")
-    files: dict[str, Path] = {}
-    for path in sorted(path for path in folder.iterdir() if path.suffix in endings):
-        if path.stem in files:
-            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
-        files[path.stem] = path
-    if not files:
-        raise TableError(f"{folder} has no file that ends in {', '.join(endings)}.")
-    return files
-
-
 def require_file(path: Path) -> None:
     """Require that a file exists and is not a folder."""
     if not path.exists():

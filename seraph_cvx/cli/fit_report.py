@@ -11,7 +11,7 @@ import typer
 
 from ..datasets import Sampling
 from ..display.result_table import visible
-from ..estimators.evidence import describe_features, leave_one_out, nearest_labels
+from ..estimators.evidence import leave_one_out, nearest_labels
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
@@ -20,7 +20,7 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
 from .messages import alert, needs_matplotlib, say, tell
-from .tables import MOST_PLACES, UserTable, name_columns
+from .tables import MOST_PLACES, UserTable
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
@@ -111,10 +111,6 @@ def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = 
         learned = np.mean(nearest_labels(test @ L.T, X @ L.T, y) != sampling.y_test)
         euclidean = np.mean(nearest_labels(test, X, y) != sampling.y_test)
         tell("test_error", n_test=len(test), n=len(y), learned=learned, euclidean=euclidean)
-    varying = np.flatnonzero(np.ptp(table.X, axis=0) > 0.0)
-    names = [table.feature_names[i] for i in varying] if table.feature_names else None
-    for note in describe_features(table.X[:, varying], names):
-        say(f"Note. {visible(note)}")
 
 
 def finish(status: Status, kept: list[str]) -> None:
@@ -126,7 +122,7 @@ def finish(status: Status, kept: list[str]) -> None:
         raise typer.Exit(1)
 
 
-# Pictures and the page
+# Pictures
 
 
 def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: list[str]) -> None:
@@ -167,27 +163,3 @@ def _write_picture(path: Path, figure: Any, content: str, kept: list[str]) -> No
     write_whole(path, picture_bytes(figure, path.suffix[1:]))
     kept.append(f"the picture is in {path}")
     say(f"Written: the picture ({content}), to {path}")
-
-
-def write_page(
-    path: Path, model: Any, table: UserTable, name: str, code: str, command: str, kept: list[str]
-) -> None:
-    """Write the report of a fit as a page, or say why there is none."""
-    words = [f"{word!r} ({count} times)" for word, count in table.unknown.items()]
-    with needs_matplotlib("report"):
-        from ..plots import fit_report
-
-        read = [f"Labels read as unknown: {', '.join(words)}."] if words else []
-        fit_report(
-            model,
-            name_columns(table.X, table.feature_names),
-            table.y,
-            file=path,
-            name=name,
-            class_names=table.class_names,
-            notes=read,
-            loading=code,
-            command=command,
-        )
-        kept.append(f"the report is in {path}")
-        say(f"Written: the report of the fit, a page for any browser, to {path}")

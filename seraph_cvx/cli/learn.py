@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import signal
 import warnings
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
 from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
+from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
 from .files import TableError, check_output, require_file, require_memory_for_pairs, write_rows
 from .fit_report import (
@@ -33,11 +33,10 @@ from .fit_report import (
     note_repeated_rows,
     report_iteration,
     report_metric,
-    write_page,
 )
-from .main import DEBUG, EXAMPLES, FIRST, GIVEN, Panels, app, argument, grouped, listed, option
-from .messages import alert, answers_in_words, interrupts_deferred, say, screen, tell, written
-from .tables import Reading, UserTable, in_words, is_number, name_columns, open_text, read_table
+from .main import DEBUG, EXAMPLES, FIRST, Panels, app, argument, grouped, listed, option
+from .messages import alert, answers_in_words, interrupts_deferred, say, screen, tell
+from .tables import Reading, UserTable, in_words, is_number, name_columns, read_table
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
@@ -102,17 +101,21 @@ class Output:
             metavar="FILE",
         ),
     ] = None
-    html: Annotated[
+    proof: Annotated[
         Path | None,
         listed(
-            FIRST, "Write a report of the fit, one page that works offline: .html.", metavar="FILE"
+            FIRST,
+            "Write the certificate of the last convex step, which seraph-cvx check proves again by "
+            "other code: .json.",
+            metavar="FILE",
         ),
     ] = None
 
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
-        endings = {target: (".npz", ".csv"), self.picture: PICTURES, self.html: (".html",)}
+        endings = {target: (".npz", ".csv"), self.picture: PICTURES}
+        endings |= {self.proof: (".json",)}
         for path, allowed in endings.items():
             if path is not None:
                 check_output(path, allowed, file, may_replace=self.force)
@@ -223,7 +226,6 @@ class Learning:
 @app.command(epilog=EXAMPLES, cls=Panels)
 @grouped
 def fit(
-    context: typer.Context,
     file: Path = argument(
         ...,
         "A table: a row of column names, then a row for each point; every column but the "
@@ -247,6 +249,8 @@ def fit(
 
         require_file(file)
         target, seraph = output.checked(file), learning.estimator()
+        if output.proof is not None and learning.algorithm == "direct":
+            raise ValueError("--proof writes a certificate, and --algorithm direct has none.")
         table = read_table(file, label, reading)
         seraph.table_ = {"texts": dict(table.texts), "missing": list(in_words(reading.missing))}
         note_what_may_be_wrong(table, reading)
@@ -261,33 +265,11 @@ def fit(
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
         tell("saved", path=target, standardize=reading.standardize, reading=reading)
+        if output.proof is not None:
+            write_proof(output.proof, seraph, kept)
         if output.picture is not None and seraph.history_:
             draw_fit(output.picture, scaled, seraph, f"SERAPH on {file.name}", kept)
-        if output.html is not None and seraph.history_:
-            code = loading_code(file, label, reading, table)
-            command = shlex.join(["seraph-cvx", "fit", *context.meta[GIVEN]])
-            write_page(output.html, model, table, file.name, code, command, kept)
         finish(seraph.status_, kept)
-
-
-def loading_code(file: Path, label: str, reading: Reading, table: UserTable) -> str:
-    """Python code that reads a table as the command does."""
-    of_text = tuple(f"{name}=" for name in reading.one_hot)
-    numeric = [name for name in table.feature_names if not name.startswith(of_text)]
-    missing = {name: list(in_words(reading.missing)) for name in numeric if reading.missing}
-    return (
-        written(
-            "loading",
-            file=file,
-            label=label,
-            text=open_text(file, reading),
-            reading=reading,
-            texts=dict.fromkeys([label, *reading.one_hot], "object"),
-            unknown={label: ["", *table.unknown], **missing},
-            features=table.feature_names,
-        )
-        + "\n"
-    )
 
 
 def fail(reason: str) -> None:
@@ -410,6 +392,16 @@ def learn_from_table(seraph: SERAPH, Z: Any, table: UserTable, pending: list[int
             "rows, numbered from 0. A larger --trace-weight makes a best metric exist."
         )
         raise
+
+
+def write_proof(path: Path, seraph: SERAPH, kept: list[str]) -> None:
+    """Write the certificate of the last M-step."""
+    if seraph.certificate_ is None:
+        alert(f"{path} was not written: there was no time to certify the metric.")
+        return
+    write_whole(path, seraph.certificate_.to_json().encode())
+    kept.append(f"its certificate is in {path}")
+    say(f"Written: the certificate, to {path}; seraph-cvx check {path} checks it.")
 
 
 def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable, kept: list[str]) -> None:

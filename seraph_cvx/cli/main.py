@@ -15,16 +15,13 @@ from .. import __version__
 from .messages import answers_in_words, say, wants_traceback
 
 COMMANDS = (
-    *("demo", "fit", "apply", "explain", "verify", "certify", "compare", "explore"),
-    *("check-exercise", "export"),
+    *("demo", "fit", "apply", "explain", "verify", "certify", "check", "compare"),
+    *("explore", "check-exercise", "export"),
 )
 """The commands in the order in which people come to use them."""
 
 FIRST, TABLE = "What most people need", "Reading the table"
 """The first panels of the options of `fit`; `apply` has the second one, too."""
-
-GIVEN = "seraph_cvx.arguments"
-"""Where the context of a command keeps its arguments as they were typed."""
 
 
 class Commands(typer.core.TyperGroup):
@@ -46,11 +43,6 @@ class Commands(typer.core.TyperGroup):
 
 class Panels(typer.core.TyperCommand):
     """Lists the options in groups, each under the title that its `rich_help_panel` names."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, and keep them as they were typed."""
-        ctx.meta[GIVEN] = list(args)
-        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the groups in the order of their first options."""

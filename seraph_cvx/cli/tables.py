@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import math
@@ -13,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -30,19 +28,8 @@ if TYPE_CHECKING:
 MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 """What stands in a cell whose number is missing, in lower case."""
 
-BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-"""The encoding that each byte-order mark stands for; UTF-32's begins like UTF-16's."""
-
-SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
-
-THOUSANDS = {",": ",", ".": ".", "'": "'\u2019", "space": " \u00a0\u202f"}
-"""The marks between thousands by the names that --thousands gives them."""
+GROUPED = re.compile("[+-]?\\d{1,3}([,.'\u2019 \u00a0\u202f]\\d{3})+([.,]\\d+)?")
+"""A number with marks between its thousands."""
 
 LARGEST_PIPE = 2**30
 """Bytes that are read from a pipe, at most: one may never end."""
@@ -69,33 +56,17 @@ class Notation:
     """How numbers and texts are written in a table: options of `fit` and `apply`."""
 
     decimal: Annotated[Literal[".", ","], listed(TABLE, "The decimal mark of the numbers.")] = "."
-    thousands: Annotated[
-        Literal[",", ".", "'", "space"] | None,
-        listed(TABLE, "What separates the thousands of a number, as in 8,700."),
-    ] = None
     encoding: Annotated[
         str | None,
         listed(
             TABLE,
-            "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order "
-            "mark says.",
+            "The encoding of the text, such as cp1252 or utf-16; by default UTF-8.",
             metavar="NAME",
         ),
     ] = None
 
-    def __post_init__(self) -> None:
-        if self.thousands == self.decimal:
-            raise TableError(
-                f"--thousands {self.thousands} and --decimal {self.decimal}: one mark cannot be "
-                "both."
-            )
-
     def parse(self, cell: str) -> float:
         """The number in a cell, infinity if it holds none."""
-        if self.thousands is not None:
-            marks = f"[{THOUSANDS[self.thousands]}]"
-            if re.fullmatch(rf"[+-]?\d{{1,3}}({marks}\d{{3}})+([{self.decimal}]\d*)?", cell):
-                cell = re.sub(marks, "", cell)
         if self.decimal == ",":  # where a comma is the decimal mark, a point is none
             cell = cell.replace(".", "'").replace(",", ".")
         return float(cell) if is_number(cell) else math.inf
@@ -153,7 +124,6 @@ class Reading(Notation):
     ] = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.missing and self.impute is None:
             raise TableError(
                 f"--missing {self.missing} needs --impute median or --impute mean, which says what "
@@ -185,46 +155,6 @@ class Reading(Notation):
 # Text and rows
 
 
-class TableText(NamedTuple):
-    """A decoded file, its encoding, the lines before its header, and its delimiter."""
-
-    text: str
-    encoding: str
-    skipped: int
-    delimiter: str
-
-
-def open_text(path: Path, reading: Reading) -> TableText:
-    """Read and decode a file, and find its header."""
-    content = _read_bytes(path)
-    marks = (mark for mark in BYTE_ORDER_MARKS if content.startswith(mark))
-    encoding = reading.encoding or BYTE_ORDER_MARKS.get(next(marks, b""), "utf-8")
-    if encoding == "utf-8" and b"\0" in content:
-        raise TableError(
-            f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8; "
-            "spreadsheet files and archives cannot be read."
-        )
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError as error:
-        number = error.object.count(b"\n", 0, error.start) + 1
-        raise TableError(
-            f"Line {number} of {path} is not {error.encoding} text (byte "
-            f"0x{error.object[error.start]:02x}): save the table as UTF-8 (in a spreadsheet: CSV "
-            "UTF-8), or name its encoding: fit --encoding cp1252, latin-1."
-        ) from None
-    except LookupError:
-        raise TableError(f"--encoding {encoding}: there is no such encoding.") from None
-    delimiter = ""
-    for skipped, line in enumerate(io.StringIO(text, newline="")):
-        hint = SPREADSHEET_HINT.fullmatch(line.rstrip("\r\n"))
-        if hint and not delimiter:
-            delimiter = hint[1]
-        elif line.strip():
-            return TableText(text, encoding, skipped, delimiter or _best_delimiter(line))
-    raise TableError(f"{path} is empty: it needs a row of column names, then one row per point.")
-
-
 def _read_bytes(path: Path) -> bytes:
     """The content of a file or pipe, if it fits into memory."""
     require_file(path)
@@ -238,21 +168,41 @@ def _read_bytes(path: Path) -> bytes:
     return content
 
 
-def _best_delimiter(header: str) -> str:
-    """The separator of cells that gives a header most columns."""
-    beginning = [header[: csv.field_size_limit()]]  # by a wrong delimiter all of it is one cell
-    return max(",;\t", key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
+def _decoded(path: Path, encoding: str | None) -> str:
+    """The text of a file; an error names its first line that is none."""
+    content = _read_bytes(path)
+    if encoding is None and b"\0" in content:
+        raise TableError(
+            f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8, or "
+            "use fit --encoding utf-16; spreadsheet files and archives cannot be read."
+        )
+    try:
+        return content.decode(encoding or "utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise TableError(
+            f"Line {number} of {path} is not {error.encoding} text (byte "
+            f"0x{error.object[error.start]:02x}): save the table as UTF-8 (in a spreadsheet: CSV "
+            "UTF-8), or name its encoding: fit --encoding cp1252, latin-1."
+        ) from None
+    except LookupError:
+        raise TableError(f"--encoding {encoding}: there is no such encoding.") from None
 
 
 def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """The rows from the header on, without blank ones, each with its number in a spreadsheet."""
-    text = open_text(path, reading)
-    lines = io.StringIO(text.text, newline="")
-    rows = csv.reader(lines, delimiter=text.delimiter, skipinitialspace=True, strict=True)
+    text = _decoded(path, reading.encoding)
+    if not text.strip():
+        raise TableError(
+            f"{path} is empty: it needs a row of column names, then one row per point."
+        )
+    header = re.split("[\r\n]", text.lstrip(), maxsplit=1)[0]
+    lines, mark = io.StringIO(text, newline=""), _best_delimiter(header)
+    rows = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
     number = 0
     try:
         for number, cells in enumerate(rows, start=1):
-            if number > text.skipped and (len(cells) > 1 or "".join(cells).strip()):
+            if len(cells) > 1 or "".join(cells).strip():
                 yield number, [cell.strip() for cell in cells]
     except csv.Error as error:
         problem = f"cannot be read ({error})"
@@ -262,6 +212,12 @@ def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
             f'Row {number + 1} of {path} {problem}. A cell that begins with a double quote (") '
             "ends with one, and any inside is doubled."
         ) from None
+
+
+def _best_delimiter(header: str) -> str:
+    """The separator of cells that gives a header most columns."""
+    beginning = [header[: csv.field_size_limit()]]  # by a wrong delimiter all of it is one cell
+    return max(",;\t", key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
 
 
 def read_frame(path: Path, reading: Reading) -> tuple[pandas.DataFrame, list[str]]:
@@ -355,31 +311,18 @@ def _cure(name: str, cell: str, reading: Reading) -> str:
     """What to do about a cell that holds no number."""
     if cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
         return "Fill in the number, remove the row, or fill all such cells by fit --impute median"
-    if other := _other_notations(cell, reading):
+    other = Notation("," if reading.decimal == "." else ".")
+    is_other = math.isfinite(other.parse(cell))
+    if is_other or GROUPED.fullmatch(cell):
         mark = "point" if reading.decimal == "." else "comma"
-        options = " or ".join(other)
-        return f"Write decimals with a {mark}, without marks between thousands, or use {options}"
+        option = f', or use fit --decimal "{other.decimal}"' if is_other else ""
+        return f"Write decimals with a {mark}, without marks between thousands{option}"
     column = name if name.isidentifier() else repr(name)
     return (
         f"Write a number, or remove the row; fit --drop {column} leaves the column out, --one-hot "
         f"{column} makes a feature of each of its values, and --missing WORD --impute median fills "
         "in for a word"
     )
-
-
-def _other_notations(cell: str, reading: Reading) -> list[str]:
-    """The options by which a cell would be a number: as few as possible."""
-    found: list[dict[str, str]] = []
-    for decimal, thousands in product(".,", (None, *THOUSANDS)):
-        given: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
-        if decimal != thousands and math.isfinite(Notation(**given).parse(cell)):
-            found.append({k: v for k, v in given.items() if v and v != getattr(reading, k)})
-    fewest = min(map(len, found), default=0)
-    return [
-        "fit " + " ".join(f'--{name} "{mark}"' for name, mark in changed.items())
-        for changed in found
-        if len(changed) == fewest
-    ]
 
 
 MOST_VALUES = 50

@@ -1,1 +1,1 @@
-"""Sums over all pairs of points: by threads, on a device, on a cluster, or of a sample."""
+"""Sums over all pairs of points: by threads, on a device, or of a sample."""

@@ -61,12 +61,6 @@ class HeldPoints:
     coordinates: Array | None = field(default=None, kw_only=True)
     sizes: Array | None = field(default=None, kw_only=True)
     given: Array | None = field(default=None, kw_only=True)
-    is_available: ClassVar[bool] = True  # the points are always in memory
-
-    @property
-    def held_points(self) -> Array:
-        """The points, on the device."""
-        return self.points
 
     @property
     def held_coordinates(self) -> Array:
@@ -207,7 +201,6 @@ class DeviceSums(HeldPoints):
     layout: MaskedLayout
     n_labeled: int | None
     drawn: None = None
-    stands_for: float = 1.0
 
     @classmethod
     def of(cls, points: FloatArray, layout: Layout, device_array: Array) -> Self:

@@ -163,8 +163,7 @@ class BatchSums(NamedTuple):
 Terms: TypeAlias = Callable[Concatenate[PairBatch, ...], PairTerms | BatchSums]
 """terms(batch, *distances), one array of squared distances per metric, which it may overwrite.
 
-Terms that are summed over unlabeled pairs hold no points and use the array API, so that they can
-be sent to workers and devices.
+Terms that are summed over unlabeled pairs hold no points and use the array API, for any device.
 """
 
 
@@ -183,7 +182,7 @@ class Layout:
     """The blocks of the upper triangle of n points, in strips.
 
     Strips depend on n alone, so that sums over them, added in their order, are the same whichever
-    thread or worker made which. Points with a label come first; with `labels` None no pair is
+    thread made which. Points with a label come first; with `labels` None no pair is
     labeled, or, with `classes`, all of them are.
     """
 
@@ -192,30 +191,27 @@ class Layout:
     classes: IntArray | None = None
     block_size: int | None = None
     size: int = field(init=False)  # points per side of a block
-    n_sides: int = field(init=False)
+    sides: list[slice] = field(init=False, repr=False)  # the points of each side
     n_blocks: int = field(init=False)
     n_strips: int = field(init=False)  # of at least two rows of blocks each
 
     def __post_init__(self) -> None:
         n = self.n_points
         size = -(-n // -(-n // (self.block_size or BLOCK))) if n else 1
-        n_sides = -(-n // size)
-        n_strips = 1 if n < THREADED_POINTS else max(1, min(MOST_STRIPS, n_sides // 2))
-        n_blocks = n_sides * (n_sides + 1) // 2
-        vars(self).update(size=size, n_sides=n_sides, n_blocks=n_blocks, n_strips=n_strips)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (self.n_points, self.labels, self.classes, self.block_size)
+        sides = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        n_strips = 1 if n < THREADED_POINTS else max(1, min(MOST_STRIPS, len(sides) // 2))
+        n_blocks = len(sides) * (len(sides) + 1) // 2
+        vars(self).update(size=size, sides=sides, n_blocks=n_blocks, n_strips=n_strips)
 
     def strip(self, number: int) -> Iterable[Block]:
         """The blocks of a strip: rows from top and bottom in turn, so that all are alike."""
         last = self.n_strips - 1
-        for start in range(0, self.n_sides, self.n_strips):
+        for start in range(0, len(self.sides), self.n_strips):
             is_back = start // self.n_strips % 2 == 1
             a = start + (last - number if is_back else number)
-            if a < self.n_sides:
-                rows = self._side(a)
-                for columns in map(self._side, range(a, self.n_sides)):
+            if a < len(self.sides):
+                rows = self.sides[a]
+                for columns in self.sides[a:]:
                     if self.classes is not None:
                         classes = self.classes[rows], self.classes[columns]
                         yield Block(rows, columns, classes=classes)
@@ -228,21 +224,17 @@ class Layout:
         for number in range(self.n_strips):
             yield from self.strip(number)
 
-    def _side(self, number: int) -> slice:
-        return slice(number * self.size, min((number + 1) * self.size, self.n_points))
-
     @cached_property
     def _labeled(self) -> dict[tuple[int, int], LabeledEntries]:
         """The labeled entries of the blocks that have such, by the first points of their sides."""
         labels = self.labels
         if labels is None:
             return {}
-        sides = -(-(int(np.max(labels.members, initial=-1)) + 1) // self.size)
+        n_sides = -(-(int(np.max(labels.members, initial=-1)) + 1) // self.size)
         n_labeled = len(labels.members)  # which come first
         in_blocks = {}
-        for a in range(sides):
-            for b in range(a, sides):
-                rows, columns = self._side(a), self._side(b)
+        for a, rows in enumerate(self.sides[:n_sides]):
+            for columns in self.sides[a:n_sides]:
                 if labels.is_complete:
                     height = min(rows.stop, n_labeled) - rows.start
                     width = min(columns.stop, n_labeled) - columns.start

@@ -195,11 +195,6 @@ class PairMoments:
         return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
 
     @cached_property
-    def whitened_sums(self) -> PairSums:
-        """The pairs at distances in the data, with outer products in whitened coordinates."""
-        return self.sums.with_matrix_coordinates(self.whitening)
-
-    @cached_property
     def longest(self) -> float:
         """The largest squared length of a pair: max_k ||v_k||^2."""
         largest = [0.0]
@@ -248,8 +243,7 @@ class PairMoments:
             return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
         # without a sweep, all pairs less the labeled ones, each once:
         # sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v'
-        Z = None if sums.remote is None else sums.remote.held_coordinates
-        Z = sums.coordinates if Z is None else Z
+        Z = sums.coordinates if sums.remote is None else sums.remote.held_coordinates
         xp = namespace(Z)
         total, squares = to_host(xp.sum(Z, axis=0)), to_host(xp.matrix_transpose(Z) @ Z)
         once = labeled

@@ -35,13 +35,9 @@ from .distances import (
 from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
-    from .cluster import ClusterSums
     from .device import DeviceSums, DrawnPairs
 
-    RemoteSums: TypeAlias = DeviceSums | DrawnPairs | ClusterSums
-
-ENOUGH_FOR_WORKERS = 1024
-"""With fewer points, a pass is over before a worker has heard of it."""
+    RemoteSums: TypeAlias = DeviceSums | DrawnPairs
 
 MANY_LABELED_PAIRS = 1 << 14
 """Labeled pairs up to which each is summed by itself, by the difference of its points."""
@@ -162,14 +158,9 @@ class PairSums:
         listed = rows + len(self._chunks)
         if self.class_layout is not None:
             listed = longest_chain(self.class_layout, in_runs=True)
-        remote = self.remote if self.is_remote else None
+        remote = self.remote
         others = remote.longest_chain if remote else longest_chain(self.layout, in_runs=True)
         return max(listed, others) + 4
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether unlabeled pairs are summed over by other means than threads of this process."""
-        return self.remote is not None and self.remote.is_available
 
     def listed_pairs(self, unlabeled_weight: float) -> IntArray:
         """The pairs that count, where not all of U do: labeled ones, and drawn ones."""
@@ -193,7 +184,7 @@ class PairSums:
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sum over the unlabeled pairs."""
-        if self.remote is not None and self.remote.is_available:
+        if self.remote is not None:
             return self.remote.over_unlabeled(metrics, terms, self.limit)
         X, Z = self.points, self.coordinates
         return sweep(self.layout, X, Z, metrics, terms, self.visit_all, self.sizes)
@@ -268,7 +259,7 @@ class PairSums:
 def _remote_sums(
     pairs: PairSet, order: IntArray, centered: FloatArray, given: FloatArray, layout: Layout
 ) -> RemoteSums | None:
-    """Sums over a sample, on the device of the user's array, or on workers if there are any."""
+    """Sums over a sample, or on the device of the user's array; None for those of this process."""
     if pairs.drawn is not None:
         from .device import DrawnPairs
 
@@ -281,11 +272,7 @@ def _remote_sums(
         from .device import DeviceSums
 
         return DeviceSums.of(centered, layout, pairs.device_array)
-    if len(centered) < ENOUGH_FOR_WORKERS:
-        return None
-    from .cluster import ClusterSums, Shipment
-
-    return ClusterSums(Shipment(centered, layout))
+    return None
 
 
 # The C library shall keep the memory of a pass's temporary arrays from block to block. glibc

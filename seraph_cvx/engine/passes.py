@@ -124,14 +124,6 @@ class Swept(NamedTuple):
     spread: FloatArray | None = None
 
 
-class StripSums(NamedTuple):
-    """The sums over a strip: totals, W [Z, 1], and its blocks where they are kept."""
-
-    totals: FloatArray
-    summed: Array | None
-    kept: list[WeightedBlock]
-
-
 class WeightedBlock(NamedTuple):
     """The weights c phi' of a block, and -2 c phi''."""
 
@@ -156,32 +148,6 @@ class WeightedBlock(NamedTuple):
             summed[columns, :] += product(W.T, Z[rows, :])
 
 
-def sum_strip(
-    blocks: Iterable[Block],
-    distances: Sequence[Callable[[Block], Any]],
-    terms: Terms,
-    Z_and_one: Array,
-    in_runs: bool = False,
-    keep: type[np.floating[Any]] | None = None,
-) -> StripSums:
-    """The one loop over blocks of pairs; `in_runs`: by short sums; `keep` weights so precisely."""
-    xp = namespace(Z_and_one)
-    product = short_product if in_runs else operator.matmul
-    totals: list[list[Any]] = []
-    summed, kept = None, []
-    for block in blocks:
-        sums = sum_over(block, terms(block, *(each(block) for each in distances)))
-        totals.append(sums.totals)
-        if sums.weights is None:
-            continue
-        weighted = WeightedBlock(block.rows, block.columns, sums.weights, sums.second)
-        summed = xp.zeros_like(Z_and_one) if summed is None else summed
-        weighted.add_to(summed, Z_and_one, product)
-        if keep is not None:
-            kept.append(weighted.astype(keep))
-    return StripSums(np.sum(to_numbers(totals), axis=0), summed, kept)
-
-
 def sum_strips(
     layout: Layout,
     distances: Sequence[Callable[[Block], Any]],
@@ -192,24 +158,39 @@ def sum_strips(
     keep: type[np.floating[Any]] | None = None,
     limit: Limit | None = None,
 ) -> tuple[FloatArray, Array | None, list[Any]]:
-    """The sums over all strips, added in their order, and what each of them kept.
+    """The one loop over blocks of pairs, strip by strip: totals, W [Z, 1], and what each kept.
+
+    `in_runs`: by short sums; `keep` weights so precisely. Strips are added in their order.
 
     The limit is looked at before each block; `visit_all` may look at one before each strip.
     """
+    product = short_product if in_runs else operator.matmul
 
-    def visit(number: int) -> StripSums:
+    def visit(number: int) -> tuple[FloatArray, Array | None, list[WeightedBlock]]:
         blocks = layout.strip(number) if limit is None else limit.each(layout.strip(number))
-        return sum_strip(blocks, distances, terms, Z_and_one, in_runs, keep)
+        totals: list[list[Any]] = []
+        summed, kept = None, []
+        for block in blocks:
+            sums = sum_over(block, terms(block, *[each(block) for each in distances]))
+            totals.append(sums.totals)
+            if sums.weights is None:
+                continue
+            weighted = WeightedBlock(block.rows, block.columns, sums.weights, sums.second)
+            summed = namespace(Z_and_one).zeros_like(Z_and_one) if summed is None else summed
+            weighted.add_to(summed, Z_and_one, product)
+            if keep is not None:
+                kept.append(weighted.astype(keep))
+        return np.sum(to_numbers(totals), axis=0), summed, kept
 
     totals: Any = 0.0
     summed, kept = None, []
-    for strip in visit_all(visit, range(layout.n_strips)):
-        totals = totals + strip.totals
-        kept.append(strip.kept)
+    for more, part, blocks in visit_all(visit, range(layout.n_strips)):
+        totals = totals + more
+        kept.append(blocks)
         if summed is None:
-            summed = strip.summed
-        elif strip.summed is not None:
-            summed += strip.summed
+            summed = part
+        elif part is not None:
+            summed += part
     return totals, summed, kept
 
 
@@ -231,22 +212,10 @@ def sweep(
     distances = list(map(partial(block_distances, X), metrics))
     given = layout, distances, terms, with_one(Z), visit_all, in_runs
     totals, summed, _ = sum_strips(*given, limit=limit)
-    return swept(totals, summed, Z, Z, sizes, in_runs)
-
-
-def swept(
-    totals: FloatArray,
-    summed: Array | None,
-    X: Array,
-    Z: Array,
-    sizes: Array | None = None,
-    in_runs: bool = False,
-) -> Swept:
-    """The matrix X'(Deg - W) Z and its spread, given W [Z, 1]."""
     if summed is None:
-        return Swept(totals, np.zeros((X.shape[1], Z.shape[1])))
-    left, laplacian = X.T, summed[:, -1:] * Z - summed[:, :-1]
-    matrix = short_product(left, laplacian) if in_runs else left @ laplacian
+        return Swept(totals, np.zeros((Z.shape[1], Z.shape[1])))
+    laplacian = summed[:, -1:] * Z - summed[:, :-1]
+    matrix = short_product(Z.T, laplacian) if in_runs else Z.T @ laplacian
     spread = None if sizes is None else spread_of(summed[:, -1], Z, sizes)
     return Swept(totals, np.asarray(to_host(matrix)), to_host(spread))
 

@@ -8,13 +8,11 @@ neighbors do not support the mixture, the Euclidean distance takes over.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ..engine.distances import Factor, PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
@@ -28,8 +26,6 @@ from ..pairs.pair_set import PairSet
 from .settings import (
     NEGLIGIBLE,
     Setting,
-    mean_squared_correlation,
-    standardized_columns,
     trace_shape,
 )
 
@@ -122,53 +118,6 @@ def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
 
     search = NearestNeighbors(n_neighbors=1).fit(labeled)
     return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
-
-
-def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:
-    """Describe what in the features may spoil a metric, each with a remedy; empty if nothing.
-
-    Constant columns, heavy tails (a kurtosis above 30: a few values are most of the variance),
-    features that say the same (correlated beyond 0.999; of the first 1,000), and correlations so
-    strong that the trace penalty follows them; `names` are by default the features' numbers.
-    """
-    if names is None:
-        called = np.char.add("feature ", np.arange(points.shape[1]).astype(str))
-    else:
-        called = np.array([f"{name!r}" for name in names])
-    varies = np.ptp(points, axis=0) > 0.0
-    notes = []
-    if not np.all(varies):
-        constant = _first_of(called[~varies])
-        notes.append(f"Constant: {constant}. Nothing is learned from it: leave it out.")
-    if len(points) < 4 or not np.any(varies):
-        return notes
-    standardized, called = standardized_columns(points), called[varies]
-    kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
-    if np.any(kurtosis > 30.0):
-        notes.append(
-            f"Heavy tails: {_first_of(called[kurtosis > 30.0])}. A few values are most of the "
-            "variance, so that the other points look equal: take logarithms, ranks "
-            "(QuantileTransformer), or clip."
-        )
-    some = standardized[:, :1_000]
-    same = np.argwhere(np.abs(np.triu(some.T @ some, 1)) > 0.999)
-    if len(same):
-        both = [" and ".join(called[pair]) for pair in same]
-        notes.append(f"Nearly the same: {_first_of(both)}. Leave one of each two out.")
-    r = mean_squared_correlation(standardized)
-    if r > 2.0 / 3.0:  # where the weight of the correlations is above 0
-        notes.append(
-            f"Strongly correlated: the mean squared correlation of the features is {r:.2f}. The "
-            "trace penalty follows their covariance (correlation_weight), so that small "
-            "differences between them may count."
-        )
-    return notes
-
-
-def _first_of(names: Sequence[str] | NDArray[np.str_]) -> str:
-    """The first three, and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def describe_outcome(first: MStepObjective, L: FloatArray) -> str:

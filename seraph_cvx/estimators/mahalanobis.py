@@ -132,30 +132,15 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.threshold_ = float(threshold)
         return self
 
-    def calibrate_threshold(
-        self,
-        pairs: ArrayLike,
-        y: ArrayLike,
-        strategy: str = "accuracy",
-        min_rate: float | None = None,
-        beta: float = 1.0,
-    ) -> Self:
-        """Choose `threshold_` so that `predict_pairs` does best on these pairs.
+    def calibrate_threshold(self, pairs: ArrayLike, y: ArrayLike) -> Self:
+        """Choose `threshold_` so that `predict_pairs` is right on as many of these pairs as can be.
 
         Parameters
         ----------
         pairs : (k, 2, m) array_like
         y : (k,) array_like of +1 (similar) and -1 (dissimilar)
-        strategy : "accuracy", "f_beta", "max_tpr" or "max_tnr"
-            "max_tpr" maximizes the true positive rate among thresholds whose true negative rate is
-            at least `min_rate`; "max_tnr" the other way round.
-        min_rate : float, optional
-            In [0, 1]; required by the last two.
-        beta : float
-            The beta of the F score.
         """
-        distances = self.pair_distance(pairs)
-        self.threshold_ = best_threshold(distances, y, strategy, min_rate, beta)
+        self.threshold_ = best_threshold(self.pair_distance(pairs), y)
         return self
 
     @property
@@ -251,47 +236,22 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return points
 
 
-def best_threshold(
-    distances: ArrayLike,
-    y: ArrayLike,
-    strategy: str = "accuracy",
-    min_rate: float | None = None,
-    beta: float = 1.0,
-) -> float:
-    """Find the threshold t for which "similar iff distance <= t" agrees best with y.
+def best_threshold(distances: ArrayLike, y: ArrayLike) -> float:
+    """Find the threshold t for which "similar iff distance <= t" agrees with most of y.
 
     Among equally good ones the middle of the gap between two distances; below the smallest
     distance, where nothing is called similar, half of it, or -1 where that is zero.
     """
-    from sklearn.metrics import roc_curve
-
     distances, y = np.asarray(distances, dtype=np.float64), np.asarray(y)
     if y.shape != distances.shape or not np.all(np.isin(y, (-1, 1))):
         raise ValueError("y must hold +1 (similar) or -1 (dissimilar) for each pair.")
-    n_similar, n_dissimilar = int(np.sum(y == 1)), int(np.sum(y == -1))
-    if not n_similar or not n_dissimilar:
+    if not np.any(y == 1) or not np.any(y == -1):
         raise ValueError("A threshold needs both similar and dissimilar pairs to be calibrated on.")
-    if strategy.startswith("max_") and (min_rate is None or not 0.0 <= min_rate <= 1.0):
-        raise ValueError(f'strategy="{strategy}" needs min_rate in [0, 1], not {min_rate!r}.')
-    least = (min_rate or 0.0) - 1e-12
-    false_rate, sensitivity, scores = roc_curve(y, -distances, drop_intermediate=False)
-    specificity = 1.0 - false_rate
-    hits, false_alarms = np.rint(n_similar * sensitivity), np.rint(n_dissimilar * false_rate)
-    n_weighted = hits + false_alarms + beta**2 * n_similar
-    merits = {
-        "accuracy": hits - false_alarms,
-        "f_beta": (1.0 + beta**2) * hits / np.maximum(n_weighted, 1e-300),
-        "max_tpr": np.where(specificity >= least, sensitivity, -1.0),
-        "max_tnr": np.where(sensitivity >= least, specificity, -1.0),
-    }
-    if strategy not in merits:
-        raise ValueError(
-            f"strategy={strategy!r} is not known: use accuracy, f_beta, max_tpr or max_tnr."
-        )
-    best = int(np.argmax(merits[strategy]))
-    cuts = -scores  # nothing is called similar at the first, all at the last
-    if best == 0:
-        return float(cuts[1]) / 2.0 or -1.0
+    cuts, number = np.unique(distances, return_inverse=True)
+    merits = np.cumsum(np.bincount(number, weights=y))  # hits less false alarms at each cut
+    best = int(np.argmax(merits))
+    if merits[best] <= 0.0:  # nothing is called similar
+        return float(cuts[0]) / 2.0 or -1.0
     below, above = float(cuts[best]), float(cuts[min(best + 1, len(cuts) - 1)])
     middle = below + (above - below) / 2.0
     return middle if middle < above else below  # of neighboring numbers the middle is one of them

@@ -14,7 +14,7 @@ from ..numerics.checks import FloatArray
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
-from .evidence import LeaveOneOut, describe_features, leave_one_out, nearest_labels
+from .evidence import LeaveOneOut, leave_one_out, nearest_labels
 from .mahalanobis import all_or_nothing
 
 
@@ -110,9 +110,9 @@ class SERAPH(BaseSERAPH):
     unlabeled_pairs : int, optional
         k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
         unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
-        metric found this way, and `sampling_` reports the sampling error. With algorithm="direct"
-        there is no certificate of either kind. To save time rather than for a certificate over all
-        pairs, fit to the labeled points and 1,000 of the others: as good on ten data sets.
+        metric found this way; with algorithm="direct" there is none. To save time rather than for a
+        certificate over all pairs, fit to the labeled points and 1,000 of the others: as good on
+        ten data sets.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
         units of the spread inside the classes, ((1 - g) W + g S)^-1, S the second moment of the
@@ -139,12 +139,6 @@ class SERAPH(BaseSERAPH):
         KeyboardInterrupt that `callback` raises is one Ctrl-C. Where Ctrl-C is ignored (background
         jobs) it stays so. A fit in another thread than the main one never receives it: end that by
         `callback` or `time_limit`.
-    solver_options : dict, optional
-        Passed to a conic `solver` as they are.
-    formulation : "primal" or "dual", default="primal"
-        Which statement of the M-step a conic `solver` is given.
-    polish : bool, default=False
-        Continue with "newton" where a conic solver's answer is not certified.
 
     Attributes
     ----------
@@ -164,8 +158,9 @@ class SERAPH(BaseSERAPH):
         L with L'L = metric_ (its leading rows).
     certificate_ : Certificate or None
         The duality gap of the last M-step at `m_step_metric_`; None for algorithm="direct".
-    sampling_ : SamplingReport or None
-        With `unlabeled_pairs`: see :func:`seraph_cvx.certificate.sampling.certify_in_full`.
+    m_step_objective_ : MStepObjective
+        The last M-step, which the certificate is about: ``certify(model.m_step_objective_,
+        model.m_step_metric_)`` repeats it, and ``certificate_.to_json()`` writes it to a file.
     history_ : list
         One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
@@ -187,9 +182,6 @@ class SERAPH(BaseSERAPH):
         by the nearest of them `predict` classifies. None where constraints were given.
     classes_ : array
         The classes among `labels_`, sorted.
-    data_notes_ : list of str
-        What in the features may spoil the metric, each with a remedy: constant columns, heavy
-        tails, features that say the same. Mostly empty.
     table_ : dict
         Of a model of ``seraph-cvx fit`` alone: how it read its table.
     n_features_in_ : int
@@ -251,7 +243,7 @@ class SERAPH(BaseSERAPH):
         return self
 
     def _keep_evidence(self, pairs: PairSet, y: ArrayLike | None, L: FloatArray) -> None:
-        """Keep the labeled points, and what they and the features say about the fit."""
+        """Keep the labeled points, and what they say about the fit."""
         self.leave_one_out_: LeaveOneOut | None = None
         self.labeled_points_ = self.labels_ = None
         if isinstance(pairs.labels, ClassLabels):
@@ -260,7 +252,6 @@ class SERAPH(BaseSERAPH):
             self.leave_one_out_ = leave_one_out(self.labeled_points_, codes, L)
             labels = np.ravel(np.asarray(to_host(y)))[known]
             self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
-        self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> Any:
         """Predict the class of each point: that of the nearest labeled point of the fit.

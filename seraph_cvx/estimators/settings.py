@@ -136,47 +136,37 @@ def critical_weight(objective: MStepObjective, shape: FloatArray | None) -> floa
     return float(scipy.linalg.eigh(descent, shape, eigvals_only=True)[-1])
 
 
-def standardized_columns(points: FloatArray) -> FloatArray:
-    """The features that vary, centered and of length 1: their products are correlations."""
+def mean_squared_correlation(points: FloatArray) -> float:
+    """The mean of the squared correlations of all pairs of features that vary."""
     columns = points[:, np.ptp(points, axis=0) > 0.0]
+    n, m = columns.shape
+    if n < 3 or m < 2:
+        return 0.0
     columns = columns / np.max(np.abs(columns), axis=0)
     centered = columns - columns.mean(axis=0)
     lengths = np.linalg.norm(centered, axis=0)
-    return np.asarray(centered / np.where(lengths > 0.0, lengths, 1.0))
-
-
-def mean_squared_correlation(S: FloatArray) -> float:
-    """The mean of the squared correlations of all pairs of features, of standardized columns."""
-    n, m = S.shape
-    if n < 3 or m < 2:
-        return 0.0
+    S = centered / np.where(lengths > 0.0, lengths, 1.0)
     gram = S.T @ S if m <= n else S @ S.T  # of the same sum of squares
     return float((np.sum(np.square(gram)) - m) / (m * (m - 1)))
-
-
-def resolve_correlation_weight(points: FloatArray, weight: float | str) -> float:
-    """The w of `trace_shape` as a number: "auto" is max(0, 3r - 2), at most 0.95.
-
-    r is the mean squared correlation of the features: up to 2/3 nothing is changed. Below 1 some of
-    the plain trace stays, so that an optimum exists.
-    """
-    if weight == "auto":
-        r = mean_squared_correlation(standardized_columns(points))
-        return min(0.95, max(0.0, 3.0 * r - 2.0))
-    if isinstance(weight, str) or not 0.0 <= weight < 1.0:
-        raise ValueError(
-            f'correlation_weight={weight!r} is out of range: give a number in [0, 1) or "auto".'
-        )
-    return check_number(weight, "correlation_weight", 0.0)
 
 
 def trace_shape(points: FloatArray, weight: float | str) -> FloatArray | None:
     """The matrix W of the penalty lambda*<W, A>; None where it is I, as in the paper.
 
     W = (1 - w) I + w * m/tr(C) * C, C the covariance of the features: along C a direction is taxed
-    by how far the points are apart in it, along I all directions are taxed alike.
+    by how far the points are apart in it, along I all directions are taxed alike. The weight "auto"
+    is max(0, 3r - 2), at most 0.95, r the mean squared correlation of the features: up to 2/3
+    nothing is changed. Below 1 some of the plain trace stays, so that an optimum exists.
     """
-    w = resolve_correlation_weight(points, weight)
+    if weight == "auto":
+        r = mean_squared_correlation(points)
+        w = min(0.95, max(0.0, 3.0 * r - 2.0))
+    elif isinstance(weight, str) or not 0.0 <= weight < 1.0:
+        raise ValueError(
+            f'correlation_weight={weight!r} is out of range: give a number in [0, 1) or "auto".'
+        )
+    else:
+        w = check_number(weight, "correlation_weight", 0.0)
     if w == 0.0:
         return None
     scaled = points / (np.max(np.abs(points)) or 1.0)

@@ -42,6 +42,12 @@ _CLARABEL = _OptionNames(("tol_gap_abs", "tol_gap_rel", "tol_feas"), "time_limit
 _OPTION_NAMES = {
     "SCS": _OptionNames(("eps_abs", "eps_rel"), "time_limit_secs", "max_iters"),
     "CLARABEL": _CLARABEL,
+    "OSQP": _OptionNames(("eps_abs", "eps_rel"), "time_limit", "max_iter"),
+    "HIGHS": _OptionNames(
+        ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance"),
+        "time_limit",
+    ),
+    "CVXOPT": _OptionNames(("abstol", "reltol", "feastol"), max_iter="max_iters"),
     "MOREAU": _CLARABEL,  # an interior-point method of Clarabel's kind
     "COPT": _OptionNames(("RelGap", "FeasTol", "DualTol"), "TimeLimit", "BarIterLimit"),
     "MOSEK": _OptionNames(

@@ -70,19 +70,14 @@ class MStepSolver:
             self.time_limit = check_number(self.time_limit, "time_limit", 0.0, strict=True)
         if self.solver in OWN_SOLVERS:
             if self.solver_options:
-                self.require_conic_for("solver_options")
+                raise ValueError(
+                    f"{self.solver} takes no solver_options: that is for conic solvers, such as "
+                    'solver="CLARABEL". Leave it out.'
+                )
         elif isinstance(self.solver, str):
             from .conic import require_conic
 
             require_conic(self.solver)
-
-    def require_conic_for(self, setting: str) -> None:
-        """Require a conic solver, which alone knows what to do with this setting."""
-        if self.solver in OWN_SOLVERS:
-            raise ValueError(
-                f"{self.solver} takes no {setting}: that is for conic solvers, such as "
-                'solver="CLARABEL". Leave it out.'
-            )
 
     def solve(
         self,

@@ -260,7 +260,7 @@ class MStepFamily:
         for known, its_moments, sums in self._label_sums:
             if its_moments is moments and known.is_same(source):
                 return sums
-        pairs = moments.whitened_sums
+        pairs = moments.sums.with_matrix_coordinates(moments.whitening)
         if source.metric is None and source.table is None:  # the paper's start, q(+1) = 0
             sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0, 0.0)
         else:

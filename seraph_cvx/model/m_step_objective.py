@@ -107,23 +107,6 @@ class MStepObjective:
     pair_moment, label_matrix : (m, m) arrays
         The second moments C = sum_k c_k v_k v_k' and G = sum_k b_k v_k v_k'.
 
-    Methods
-    -------
-    value(A)
-        The value of f at a symmetric matrix.
-    gradient(A)
-        The gradient of f there.
-    value_and_gradient(A)
-        Both, from one pass over the pairs.
-    with_trace_weight(trace_weight)
-        The same M-step with another trace weight; the sums over pairs are shared.
-    with_soft_labels_of(metric)
-        The next M-step: the one after an E-step at `metric`.
-    with_penalties(penalties)
-        The same M-step with other penalties.
-    check(A)
-        Check a matrix, and return it as a symmetric array.
-
     Examples
     --------
     >>> from seraph_cvx import MStepObjective, PairSet
@@ -291,6 +274,10 @@ class MStepObjective:
             )
         return other
 
+    def alone(self) -> MStepObjective:
+        """The same M-step, without sums that others share, and with its points on the host."""
+        return replace(self, pairs=replace(self.pairs, device_array=None), family=None)  # type: ignore[arg-type]
+
     @property
     def directions(self) -> FloatArray:
         """Orthonormal directions (m, k) of the span of the points if this is wide, else I."""
@@ -318,11 +305,6 @@ class MStepObjective:
     def pair_moment(self) -> FloatArray:
         """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
         return self.moments.everything
-
-    @property
-    def whitening(self) -> FloatArray:
-        """The whitening T, T' C T = I; see :func:`seraph_cvx.numerics.psd_cone.whiten`."""
-        return self.moments.whitening
 
     @cached_property
     def soft_labeling(self) -> SoftLabels:
@@ -359,7 +341,7 @@ class MStepObjective:
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
         """The soft labels' second moment sum_U q(+1) v v', in the coordinates of the data."""
-        back = self.whitening.T @ self.moments.typical.everything
+        back = self.moments.whitening.T @ self.moments.typical.everything
         return read_only(symmetrize(back.T @ self.soft_label_sums.matrix @ back))
 
     @cached_property
@@ -393,11 +375,6 @@ class MStepObjective:
     def label_matrix(self) -> FloatArray:
         """The second moment of pairs weighted as dissimilar: G = sum_k b_k v_k v_k'."""
         return symmetrize(self.pair_moment - self.similar_matrix)
-
-    @property
-    def label_total(self) -> float:
-        """The total weight of pairs as dissimilar: beta = sum_k b_k."""
-        return self.pair_total - self.recession_total
 
     @property
     def soft_label_entropy(self) -> float:
@@ -457,7 +434,7 @@ class MStepObjective:
 
         With penalties, F instead of f; linear constraints are not looked at.
         """
-        if self.trace_weight > 0.0 or not self.whitening.size:
+        if self.trace_weight > 0.0 or not self.moments.whitening.size:
             return None
         if any(block.is_coercive for block in self.penalties):
             return None
@@ -474,7 +451,7 @@ class MStepObjective:
         n_varying = np.count_nonzero(np.diag(self.pair_moment))
         # a million rounding errors from zero needs no exact rank
         is_clear = eigenvalues[0] > 1e6 * self.moments.noise * eigenvalues[-1]
-        if is_clear and self.whitening.shape[1] == n_varying:
+        if is_clear and self.moments.whitening.shape[1] == n_varying:
             return None
         return self._direction_without_similar_pairs()
 
@@ -598,6 +575,8 @@ def with_smooth_penalties(
     objective: MStepObjective, program: PairProgram
 ) -> PairProgram | PenalizedProgram:
     """Add the smooth penalties of an M-step to a program in its whitened coordinates."""
+    if not objective.penalties:
+        return program
     terms = [block.at for block in objective.penalties if block.is_smooth]
     return PenalizedProgram(program, objective.basis.matrix, terms) if terms else program
 

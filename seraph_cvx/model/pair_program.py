@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..engine.distances import Factor, Layout, sample_counts
+from ..engine.distances import Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import (
     AllPairs,
@@ -99,20 +99,13 @@ class PairProgram:
         )
 
     def _pass_at(self, L: FloatArray) -> WholePass:
-        """A pass over all pairs: on a GPU, in this process, on workers, or on another device."""
-        if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
-            on_gpu: WholePass = self.gpu_pairs.pass_at(L)
+        """A pass over all pairs: on a GPU, in this process, or on another device."""
+        gpu = None if self.sums.is_sampled else self.gpu_pairs
+        if gpu is not None and L.shape[1] <= gpu.most_columns:
+            on_gpu: WholePass = gpu.pass_at(L)
             return on_gpu
-        if not self.sums.is_remote:
+        if self.sums.remote is None:
             return self._all_pairs.at(L, keep=self._keeps_pairs)
-        from ..engine.cluster import ClusterSums
-
-        remote = self.sums.remote
-        if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
-            terms = LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
-            sum_over = partial(remote.over_unlabeled, [Factor(L)], terms, self.sums.limit)
-            (total, excess), half, _ = sum_over(along_factor=True)
-            return _RemotePass(float(total), half, lambda: sum_over().matrix, float(excess))
         total, push = self._losses(L @ L.T, with_gradient=True)
         return _RemotePass(total, push @ L, lambda: push)
 
@@ -135,12 +128,12 @@ class PairProgram:
     @property
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
-        return not self.sums.is_remote and self.sums.n_points <= FINE_POINTS
+        return self.sums.remote is None and self.sums.n_points <= FINE_POINTS
 
     def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
-        if self._gpu is not None and L.shape[1] <= self._gpu.most_columns:
-            some: Any = self._gpu.few  # all points, where they are not many
+        if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
+            some: Any = self.gpu_pairs.few  # all points, where they are not many
             on_gpu: FactorHessian = some.pass_at(L)
             return on_gpu
         n, m = self.sums.points.shape
@@ -154,10 +147,15 @@ class PairProgram:
         return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
 
     def _curvature(self, L: FloatArray, whole: WholePass, S: FloatArray) -> float:
-        """About the second derivative of Phi(LL' + t SS') in t at t = 0: of all pairs if few."""
-        is_small = self._n_rough_points == self.sums.n_points
-        if isinstance(whole, BlocksPass | ListPass) and is_small:
-            return whole.curvature(S)
+        """About the second derivative of Phi(LL' + t SS') in t at t = 0: of all pairs if few.
+
+        Wherever the pass itself was made: the same steps are taken in every library.
+        """
+        is_small = self._n_rough_points == self.sums.n_points and self._keeps_pairs
+        if is_small and not self.sums.is_sampled:
+            if isinstance(whole, BlocksPass | ListPass):
+                return whole.curvature(S)
+            return self._all_pairs.at(L).curvature(S)
         return sum(some.curvature(S) for some in self._drawn_passes(L, LEAST_DRAWN))
 
     def preconditioner(self, point: FactorPoint) -> FloatArray | None:
@@ -170,7 +168,7 @@ class PairProgram:
         size, (m, rank) = max(L.size, 1), L.shape
         wanted = max(50 * L.size, LEAST_DRAWN)
         n_pairs = int(min(wanted, 8 * n * n * (rank + 10) / size**2, (1 << 24) / size))
-        if n_pairs < 4 * L.size or n < SMALL or self._is_listed or self._gpu is not None:
+        if n_pairs < 4 * L.size or n < SMALL or self._is_listed or self.gpu_pairs is not None:
             return None
         passes = self._drawn_passes(L, n_pairs)
         half_gradient = 0.5 * point.factor_gradient - self.recession @ L
@@ -229,14 +227,9 @@ class PairProgram:
 
     @cached_property
     def gpu_pairs(self) -> Any:
-        """All pairs on the GPU that sums over them; None where there is none."""
-        return None if self.sums.is_sampled else self._gpu
-
-    @cached_property
-    def _gpu(self) -> Any:
         """All pairs on the GPU that holds the points, if it has kernels for them."""
         remote, mu, labels = self.sums.remote, self.unlabeled_weight, self.sums.labels
-        points = None if remote is None else remote.held_points
+        points = None if remote is None else remote.points
         kernels = None if points is None else cuda_kernels(points, "pair_passes")
         if kernels is None or mu == 0.0 or not labels.is_complete:
             return None
@@ -360,7 +353,8 @@ class FactorPoint:
     @property
     def rough_gradient(self) -> FloatArray | None:
         """An estimate of `gradient`, exact on the span of L; None where it saves no work."""
-        hessian = self.make_hessian(not self.is_estimate(False))
+        fine = self.make_hessian(False)
+        hessian = fine if isinstance(fine, _SampledHessian) else self.make_hessian(True)
         if not isinstance(hessian, _SampledHessian):
             return None
         return symmetrize(hessian.gradient + self.program.recession)
@@ -374,10 +368,6 @@ class FactorPoint:
         """The derivative of `factor_gradient` along D; an estimate where there are many points."""
         product = self.make_hessian(rough).hessian_product(D)
         return np.asarray(2.0 * (product + self.program.recession @ D))
-
-    def is_estimate(self, rough: bool) -> bool:
-        """Whether second derivatives are estimated by some of the pairs."""
-        return isinstance(self.make_hessian(rough), _SampledHessian)
 
     @cached_property
     def steepness(self) -> float:

@@ -27,8 +27,8 @@ from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 
-TINY = float(np.finfo(np.float64).tiny)
-ALMOST_ONE = 1.0 - 2.0**-53
+TINY, ALMOST_ONE = float(np.finfo(np.float64).tiny), 1.0 - 2.0**-53
+"""The doubles next to 0 (that are normal) and to 1, between which logarithms are finite."""
 
 
 def posterior_similar(s: Array) -> Array:

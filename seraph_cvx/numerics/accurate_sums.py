@@ -15,7 +15,7 @@ import numpy as np
 
 from ..proof.rounding import SECOND_ORDER
 from .arrays import Array, namespace, to_device_of, to_host
-from .checks import FloatArray, IntArray
+from .checks import FloatArray
 
 # Numbers, at least, that are added one after the other.
 RUN = 16
@@ -118,30 +118,24 @@ def accurate_product(high: Array, low: Array, T: FloatArray) -> tuple[Array, Arr
     # X_1 T_2 + X_2 T + low T, which are off by gamma(m) of the sizes of their factors and by three
     # additions; the last one is a rounding of the product itself. The sizes are hardly more than
     # |product| / (m + 4), and in any case not much more than |high| |T|.
-    powers = _column_powers(high)
+    xp, n = namespace(high), high.shape[0]
+    typical = np.ones(len(T))  # size of each column, which is not that of a far point
+    if n:
+        typical = column_medians(np.abs(to_host(high[:: 1 + n // MEDIAN_ROWS, :])))
+        largest = to_host(xp.max(xp.abs(high), axis=0))
+        typical = np.where(typical == 0.0, largest, typical)
+    powers = np.frexp(typical)[1]
     T = np.ldexp(T, powers[:, None])
     scale = to_device_of(high, np.ldexp(1.0, -powers))
-    n_rows = ROWS if isinstance(high, np.ndarray) else max(1, high.shape[0])
+    n_rows = ROWS if isinstance(high, np.ndarray) else max(1, n)
     parts = []
-    for start in range(0, max(1, high.shape[0]), n_rows):
+    for start in range(0, max(1, n), n_rows):
         run = slice(start, start + n_rows)
         parts.append(_scaled_product(high[run, :] * scale, low[run, :] * scale, T))
     if len(parts) == 1:
         return parts[0]
-    product, sizes = (namespace(high).concat(part) for part in zip(*parts, strict=True))
+    product, sizes = (xp.concat(part) for part in zip(*parts, strict=True))
     return product, sizes
-
-
-def _column_powers(X: Array) -> IntArray:
-    """A power of two near the typical size of each column, which is not that of a far point."""
-    xp, (n, m) = namespace(X), X.shape
-    if not n:
-        return np.zeros(m, dtype=np.int64)
-    typical = column_medians(np.abs(to_host(X[:: 1 + n // MEDIAN_ROWS, :])))
-    empty = typical == 0.0
-    if np.any(empty):
-        typical[empty] = to_host(xp.max(xp.abs(X), axis=0))[empty]
-    return np.frexp(typical)[1]
 
 
 def _scaled_product(X: Array, rest: Array, T: FloatArray) -> tuple[Array, Array]:

@@ -19,10 +19,7 @@ SURE_SPREADS = 1e6
 FEW_POINTS = 10
 """With fewer points, chance makes gaps and scales of any size."""
 
-UNKNOWN_LABELS = (
-    *("", "?", "n/a", "na", "nan", "none", "null"),
-    *("unknown", "unlabeled", "unlabelled"),
-)
+UNKNOWN_LABELS = ("", "?", "n/a", "na", "nan", "none", "null", "unknown", "unlabeled")
 """Strings that usually mean that a class is not known, in lower case."""
 
 

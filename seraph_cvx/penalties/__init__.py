@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bounds import TraceBound, UpperBound
+    from .bounds import TraceBound
     from .check import PenaltyReport, check_penalty
     from .linear import Manifold, Trace, manifold_term
     from .linear_constraints import LinearConstraints
@@ -25,13 +25,12 @@ __all__ = [
     "Sparse",
     "Trace",
     "TraceBound",
-    "UpperBound",
     "check_penalty",
     "manifold_term",
 ]
 
 _MODULES = {
-    "bounds": ("TraceBound", "UpperBound"),
+    "bounds": ("TraceBound",),
     "check": ("PenaltyReport", "check_penalty"),
     "linear": ("Manifold", "Trace", "manifold_term"),
     "linear_constraints": ("LinearConstraints",),

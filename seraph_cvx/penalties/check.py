@@ -108,36 +108,30 @@ def check_penalty(
     drawn = [*given, *_draw(block, m, rng, n_matrices)]
     inside = [A for A in drawn if math.isfinite(block.value(A))]
     passed, failures = [], {}
-    for claim, comparisons in _CLAIMS.items():
-        if claim.startswith("prox") and type(block).prox is Penalty.prox:
+    for claim, counterexamples in _CLAIMS.items():
+        if claim.startswith("prox") and not _has_prox(block):
             continue
-        found = list(_up_to_the_first(comparisons(block, inside, drawn)))
-        if found and not found[-1]:
-            passed.append(claim)
+        found = next(filter(None, counterexamples(block, inside, drawn)), "")
+        if not inside:
+            found = found or "no matrix with a finite value was found: give some, matrices=[...]"
+        if found:
+            failures[claim] = found
         else:
-            why = "no matrix with a finite value was found: give some, matrices=[...]"
-            failures[claim] = found[-1] if found else why
+            passed.append(claim)
     return PenaltyReport(block, m, tuple(passed), failures)
 
 
-def _counterexample(
-    left: float, right: float, size: float, is_equal: bool = False, **at: object
-) -> str:
-    """What contradicts left >= right, or equality, to a millionth of what was computed; or ""."""
+def _has_prox(block: Penalty) -> bool:
+    return type(block).prox is not Penalty.prox
+
+
+def _counterexample(left: float, right: float, size: float, **at: object) -> str:
+    """What contradicts left >= right, to a millionth of what was computed; or ""."""
     slack = 1e-6 * (abs(left) + abs(right) + size) if math.isfinite(left + right + size) else 0.0
-    if left >= right - slack and not (is_equal and left > right + slack):
+    if left >= right - slack:
         return ""
-    shown = [f"{left:.9g} {'is not' if is_equal else 'is below'} {right:.9g} where"]
-    shown += [f"{name} = {np.array2string(np.asarray(A), precision=9)}" for name, A in at.items()]
-    return "\n".join(shown)
-
-
-def _up_to_the_first(found: Iterator[str]) -> Iterator[str]:
-    """What was found at one matrix after the other, up to the first counterexample."""
-    for counterexample in found:
-        yield counterexample
-        if counterexample:
-            return
+    shown = [f"{name} = {np.array2string(np.asarray(A), precision=9)}" for name, A in at.items()]
+    return "\n".join([f"{left:.9g} is below {right:.9g} where", *shown])
 
 
 def _draw(block: Penalty, m: int, rng: np.random.Generator, n: int) -> Iterator[FloatArray]:
@@ -159,15 +153,15 @@ def _draw(block: Penalty, m: int, rng: np.random.Generator, n: int) -> Iterator[
             if not all(values) and np.linalg.eigvalsh(A)[0] >= 0.0:
                 L = block.feasible_factor(scaled_factor(A))
                 yield symmetrize(L @ L.T)
-            if type(block).prox is not Penalty.prox:
+            if _has_prox(block):
                 yield symmetrize(np.asarray(block.prox(A, scale)))
 
 
 def _values(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
-    """That some PSD matrix has a finite value, and none is NaN or minus infinity."""
-    yield from filter(None, (_counterexample(block.value(A), -1e300, 0.0, A=A) for A in drawn))
-    if any(np.linalg.eigvalsh(A)[0] >= -1e-9 * np.linalg.norm(A) for A in inside):
-        yield ""
+    """That no value is NaN or minus infinity, and some PSD matrix has a finite one."""
+    yield from (_counterexample(block.value(A), -1e300, 0.0, A=A) for A in drawn)
+    if not any(np.linalg.eigvalsh(A)[0] >= -1e-9 * np.linalg.norm(A) for A in inside):
+        yield "no PSD matrix with a finite value was found: give some, matrices=[...]"
 
 
 def _tangents(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
@@ -176,7 +170,8 @@ def _tangents(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray])
         Z, value = np.asarray(block.subgradient(A)), block.value(A)
         for B in inside:
             size = abs(value) + _norm(Z) * _norm(B - A)
-            yield _counterexample(block.value(B), value + _inner(Z, B - A), size, A=A, B=B, Z=Z)
+            tangent = value + float(np.sum(Z * (B - A)))
+            yield _counterexample(block.value(B), tangent, size, A=A, B=B, Z=Z)
 
 
 def _conjugates(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:
@@ -184,20 +179,17 @@ def _conjugates(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray
     has_other = False
     for A in inside:
         # at the edge of where the conjugate is finite, rounding may lead beyond it
-        Z = (1.0 - 1e-9) * np.asarray(block.subgradient(A))
-        value = block.value(A)
+        Z, value = (1.0 - 1e-9) * np.asarray(block.subgradient(A)), block.value(A)
         size = abs(value) + _norm(Z) * _norm(A)
-        total = value + block.conjugate(Z)
-        yield _counterexample(total, _inner(Z, A), size, is_equal=True, A=A, Z=Z)
-        found = (block.multiplier(block.guess(A, symmetrize(B))) for B in drawn[:10])
-        multipliers = [(one.matrix, one.conjugate) for one in found if one is not None]
-        multipliers += [(t * Z, block.conjugate(t * Z)) for t in (-1.0, 0.5, 2.0, 9.0)]
-        multipliers += [(B, block.conjugate(B)) for B in drawn[:10]]
-        for Z, conjugate in multipliers:
+        yield _counterexample(float(np.sum(Z * A)), value + block.conjugate(Z), size, A=A, Z=Z)
+        guesses = (block.multiplier(block.guess(A, symmetrize(B))) for B in drawn[:10])
+        multipliers = [(one.matrix, one.conjugate) for one in guesses if one is not None]
+        others = [Z, *(t * Z for t in (-1.0, 0.5, 2.0, 9.0)), *drawn[:10]]
+        for Z, conjugate in (*multipliers, *((other, block.conjugate(other)) for other in others)):
             has_other |= math.isfinite(conjugate) and bool(np.any(Z))
             size = abs(value) + abs(conjugate) + _norm(Z) * _norm(A)
-            yield _counterexample(value + conjugate, _inner(Z, A), size, A=A, Z=Z)
-    if inside and not has_other:
+            yield _counterexample(value + conjugate, float(np.sum(Z * A)), size, A=A, Z=Z)
+    if not has_other:
         yield "no Z but zero was found with a finite conjugate: write `multiplier`"
 
 
@@ -208,10 +200,9 @@ def _proximal_steps(
     for Y in drawn if inside else []:
         for step in (0.2, 5.0):
             A = np.asarray(block.prox(Y, step))
-            nearer = [A + t * (B - A) for B in inside for t in (1.0, 0.1, 0.001)]
             inner = A if math.isfinite(block.value(A)) else A + 1e-9 * (inside[0] - A)
             value = block.value(inner) + _norm(A - Y) ** 2 / (2.0 * step)
-            for B in nearer:
+            for B in (A + t * (B - A) for B in inside for t in (1.0, 0.1, 0.001)):
                 other = block.value(B) + _norm(B - Y) ** 2 / (2.0 * step)
                 size = 1e-3 * _norm(Y) ** 2 / step
                 yield _counterexample(other, value, size, Y=Y, step=step, A=A, B=B)
@@ -220,11 +211,6 @@ def _proximal_steps(
 def _norm(A: FloatArray) -> float:
     """The Frobenius norm."""
     return float(np.linalg.norm(A))
-
-
-def _inner(Z: FloatArray, A: FloatArray) -> float:
-    """The inner product of two matrices."""
-    return float(np.sum(Z * A))
 
 
 _CLAIMS: dict[str, Callable[..., Iterator[str]]] = {

@@ -90,8 +90,6 @@ class Penalty(ABC):
         Whether P is differentiable where it is finite, and `subgradient` its gradient.
     is_coercive : bool
         Whether F has a minimizer because of this block, whatever the trace weight.
-    upper_bound : (m, m) array or None
-        B, where P allows metrics below it only, and is zero at all of them.
     is_diagonal : bool
         Whether P allows diagonal metrics only, and is zero at all of them.
     is_sparse : bool
@@ -122,7 +120,6 @@ class Penalty(ABC):
     formula: str = ""
     is_smooth: bool = False
     is_coercive: bool = False
-    upper_bound: FloatArray | None = None
     is_diagonal: bool = False
     is_sparse: bool = False
     refers_to_features: bool = True

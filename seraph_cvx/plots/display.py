@@ -58,11 +58,11 @@ class Display(ABC):
 
         Examples
         --------
-        >>> from seraph_cvx.plots import SpectrumDisplay
-        >>> display = SpectrumDisplay.from_result([[2.0, 0.0], [0.0, 1.0]]).plot(title="Mine")
-        >>> display.figure_.savefig("spectrum.png")  # doctest: +SKIP
-        >>> display.ax_.get_ylabel()
-        'eigenvalue of A'
+        >>> from seraph_cvx.plots import FeatureWeightsDisplay
+        >>> display = FeatureWeightsDisplay.from_result([[2.0, 0.0], [0.0, 1.0]]).plot()
+        >>> display.figure_.savefig("weights.png")  # doctest: +SKIP
+        >>> display.ax_.get_xlabel()
+        'weight of the feature'
         """
         layout = self._layout()
         title = layout.title if title is None else title
@@ -91,10 +91,10 @@ class Display(ABC):
 
         Examples
         --------
-        >>> from seraph_cvx.plots import SpectrumDisplay
-        >>> figure = SpectrumDisplay.from_result([[2.0, 0.0], [0.0, 1.0]]).draw()
+        >>> from seraph_cvx.plots import FeatureWeightsDisplay
+        >>> figure = FeatureWeightsDisplay.from_result([[2.0, 0.0], [0.0, 1.0]]).draw()
         >>> figure.get_suptitle()
-        'Spectrum of the metric'
+        'Feature weights'
         """
         return save(cast(Figure, self.plot(title=title).figure_), file)
 

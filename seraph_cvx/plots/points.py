@@ -77,11 +77,6 @@ def principal_directions(points: FloatArray) -> FloatArray:
     return np.asarray(directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
 
 
-def principal_coordinates(points: FloatArray) -> FloatArray:
-    """The points around their mean in their principal directions."""
-    return np.asarray((points - points.mean(axis=0)) @ principal_directions(points))
-
-
 def is_strip(coordinates: FloatArray) -> bool:
     """Whether a second coordinate is missing or too flat to be seen."""
     spread = coordinates.std(axis=0)
@@ -275,25 +270,15 @@ class MetricDisplay(Display):
     def _draw(self, *axes: Axes) -> None:
         draw_ball(axes[0], self.before, self.section, self.threshold)
         draw_ball(axes[1], self.after, np.eye(self.after.shape[1]), self.threshold)
-        names, classes = (self.before_names, self.after_names), (self.class_names, self.labeled)
-        draw_before_and_after(axes, (self.before, self.after), self.y, *classes, names=names)
+        for ax, places, names, title in (
+            (axes[0], self.before, self.before_names, "Before: Euclidean distance"),
+            (axes[1], self.after, self.after_names, "After: learned metric"),
+        ):
+            draw_points(ax, places, self.y, names, self.class_names, self.labeled)
+            ax.set_title(title)
 
     def _layout(self) -> Layout:
         return Layout("The points and the ball of the metric", 1, 2, SLIDE_WIDTH)
-
-
-def draw_before_and_after(
-    axes: Sequence[Axes],
-    coordinates: Sequence[FloatArray],
-    y: NDArray[Any],
-    *classes: Any,
-    names: Sequence[Sequence[str]] = (PRINCIPAL, LEARNED),
-) -> None:
-    """Draw the points under the Euclidean distance, and under the learned metric."""
-    titles = "Before: Euclidean distance", "After: learned metric"
-    for ax, points, axis_names, title in zip(axes, coordinates, names, titles, strict=True):
-        draw_points(ax, points, y, axis_names, *classes)
-        ax.set_title(title)
 
 
 def threshold_of(model: Any, threshold: float | None) -> float:

@@ -1,8 +1,8 @@
-"""What a metric weighs: its eigenvalues, also along a regularization path, and its features."""
+"""What a metric weighs: its eigenvalues along a regularization path, and its features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..fit.path import SeraphPath
 from ..numerics.checks import FloatArray, check_count
-from ..numerics.psd_cone import check_metric, numerical_rank
+from ..numerics.psd_cone import check_metric
 from .display import Display, Layout
 from .history import SMALLEST_GAP
 from .points import refuse_kernel
@@ -20,119 +20,15 @@ from .style import (
     GRAY,
     LINE_COLORS,
     PALETTE,
-    SHOWN_MARKERS,
     SLIDE_WIDTH,
     TEXT_SIZE,
     legible,
-    line_look,
     use_decades,
     use_integers,
 )
 
-HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markerfacecolor": "white"}
-"""The look of eigenvalues that count as zero."""
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on a path are not drawn."""
-
-
-@dataclass(eq=False)
-class SpectrumDisplay(Display):
-    """Show the eigenvalues of metrics side by side, and their ranks.
-
-    lambda_1(A) >= ... >= lambda_m(A), and rank A: those above 1e-8 lambda_1 (Section 3).
-
-    A filled marker is an eigenvalue that counts; one that counts as zero is a hollow marker at the
-    bottom, wherever that is.
-
-    Parameters
-    ----------
-    eigenvalues : dict of str to (m,) arrays
-        Of each metric, largest first.
-    ranks : dict of str to int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from seraph_cvx.plots import SpectrumDisplay
-    >>> before, after = np.eye(2), np.diag([0.0, 3.0])
-    >>> SpectrumDisplay.from_result({"before": before, "after": after}).ranks
-    {'before': 2, 'after': 1}
-    """
-
-    eigenvalues: dict[str, FloatArray]
-    ranks: dict[str, int]
-
-    @classmethod
-    def from_result(cls, metrics: ArrayLike | Mapping[str, ArrayLike]) -> Self:
-        """Show the eigenvalues and ranks of one metric, or of several by name.
-
-        Parameters
-        ----------
-        metrics : (m, m) array_like, or mapping of str to such
-            For example before and after, or one for each trace weight.
-        """
-        named = metrics if isinstance(metrics, Mapping) else {"A": metrics}
-        if not named:
-            raise ValueError("There is no metric to draw: give one, or a mapping of names to them.")
-        checked = {
-            name: check_metric(metric, len(np.asarray(metric)), f"the metric {name!r}")
-            for name, metric in named.items()
-        }
-        return cls(
-            {name: np.asarray(np.linalg.eigvalsh(A)[::-1]) for name, A in checked.items()},
-            {name: numerical_rank(A) for name, A in checked.items()},
-        )
-
-    @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Show the eigenvalues and rank of a fitted model's `metric_` and last M-step.
-
-        Two metrics, where the model adds a share of the identity to the second, which has the rank
-        that the trace penalty left.
-
-        Examples
-        --------
-        >>> from seraph_cvx import SERAPH
-        >>> from seraph_cvx.plots import SpectrumDisplay
-        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
-        >>> model = SERAPH(setting="hyper").fit(X, [0, 0, 1, 1])
-        >>> SpectrumDisplay.from_estimator(model).ranks
-        {'SERAPH': 1}
-        """
-        name = type(model).__name__
-        metrics = {name: model.metric_}
-        last = getattr(model, "m_step_metric_", model.metric_)
-        if not np.array_equal(last, model.metric_):
-            metrics[f"{name}, its last M-step"] = last
-        return cls.from_result(metrics)
-
-    def _draw(self, *axes: Axes) -> None:
-        (ax,) = axes
-        items = [(name, values, self.ranks[name]) for name, values in self.eigenvalues.items()]
-        counting = np.concatenate([values[:rank] for _, values, rank in items])
-        has_zeros = any(len(values) > rank for _, values, rank in items)
-        bottom = float(np.min(counting)) / (10.0 if has_zeros else 1.0) if counting.size else 0.0
-        for k, (name, values, rank) in enumerate(items):
-            numbers, look = np.arange(1, len(values) + 1), line_look(k)
-            look["markersize"] = 6 if len(values) <= SHOWN_MARKERS else 3
-            label = f"{legible(name, 24)} (rank {rank})"
-            ax.plot(numbers[:rank], values[:rank], label=label, **look)
-            zeros = np.full(len(values) - rank, bottom)
-            ax.plot(numbers[rank:], zeros, **HOLLOW | look | {"linestyle": ""})
-        if counting.size:
-            use_decades(ax, [bottom, *counting])
-        else:
-            ax.set_ylim(-0.1, 1.0)
-        most = max(len(values) for _, values, _ in items)
-        ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue of A", xlim=(0.3, most + 0.7))
-        use_integers(ax.xaxis, 10)
-        ax.grid(alpha=0.3)
-        if has_zeros:
-            ax.plot([], [], color=GRAY, label="counts as zero (at the bottom)", **HOLLOW)
-
-    def _layout(self) -> Layout:
-        several = len(self.ranks) > 1
-        return Layout("Spectra of the metrics" if several else "Spectrum of the metric")
 
 
 @dataclass(eq=False)

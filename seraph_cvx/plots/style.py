@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -44,6 +43,7 @@ SLIDE_WIDTH = 32.0 / 3.0
 TEXT_SIZE, LABEL_SIZE, TITLE_SIZE = 11, 12, 13
 """Text sizes in points: ticks and legends, axis labels, titles of panels."""
 LEGEND_ENTRIES = 12
+"""The most names in a legend: more would take half of a slide."""
 UNLABELED = "unlabeled"
 """What a legend calls points of unknown class."""
 SHOWN_MARKERS = 30
@@ -70,22 +70,17 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     return figure
 
 
-def picture_bytes(figure: Figure, ending: str, dpi: float = 96, svg_fonts: str = "path") -> bytes:
+def picture_bytes(figure: Figure, ending: str, dpi: float = 96) -> bytes:
     """Write a figure as PNG with the dots per inch of a page, or as SVG or PDF.
 
-    The same figure gives the same bytes: there is no date in them. With `svg_fonts` "none" the
-    letters of an SVG file are text in the reader's fonts, not outlines, which take half of it, and
-    places are rounded to a hundredth of a point.
+    The same figure gives the same bytes: there is no date in them.
     """
     use_fonts(figure)
     content = io.BytesIO()
     resolution = dpi if ending == "png" else "figure"
-    with rc_context({"svg.fonttype": svg_fonts, "svg.hashsalt": "seraph-cvx"}):
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "seraph-cvx"}):
         figure.savefig(content, format=ending, dpi=resolution, metadata=UNDATED.get(ending))
-    whole = content.getvalue()
-    if ending == "svg" and svg_fonts == "none":
-        return re.sub(rb"(\.\d\d)\d+", rb"\1", whole)
-    return whole
+    return content.getvalue()
 
 
 def fonts_for(text: str) -> list[str]:

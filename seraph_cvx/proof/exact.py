@@ -28,7 +28,7 @@ MOST_INTEGER = 2**106
 """Pairs of doubles hold all integers below."""
 
 LARGEST = Fraction(2) ** 1000
-"""Entries beyond this are not turned into doubles, whose largest is 2^1024."""
+"""Entries beyond this are not converted to doubles, whose largest is 2^1024."""
 
 SNAPS = (6, 20, 40)
 """Bits after the point to which free entries of a solution are rounded, one try each."""

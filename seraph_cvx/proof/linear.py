@@ -401,7 +401,8 @@ def _pivoted(vertex: Vertex | None, best: Solved, steps: Steps) -> Solved:
         if not ratios:
             y = [ZERO] * len(program.b)
             for i, w in zip(vertex.active, weights, strict=True):
-                y[i] = -sign * w if i >= 0 else y[i]
+                if i >= 0:  # a variable that stands still has no multiplier
+                    y[i] = -sign * w
             y[k] = sign * ONE
             return best._replace(conflict=y)
         vertex = _moved(vertex, min(ratios)[1], k)

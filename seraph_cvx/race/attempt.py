@@ -1,28 +1,24 @@
-"""What a solver of a race is, and what it returns; a function of the user's own as a solver."""
+"""What a solver of a race is, and what it returns; a solver of the user's own."""
 
 from __future__ import annotations
 
 import inspect
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
 from joblib import wrap_non_picklable_objects
-
-from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray
 
 TUNED_SUFFIX = "-tuned"
 """At the end of the name of a solver that runs with documented options which help it here."""
 
 
 class NotForThisProblem(Exception):
-    """What a solver raises that cannot take an M-step, whatever the tolerance; it says why.
+    """What a solver raises that cannot take an instance, whatever the tolerance; it says why.
 
     A race shows the run as "not for this problem", which counts neither for nor against it.
     """
@@ -34,19 +30,20 @@ class Attempt:
 
     Attributes
     ----------
-    matrix : (m, m) array or None
-        As the solver left it: neither symmetrized nor projected.
+    answer : (m, m) array, tuple or None
+        Of an M-step the matrix as the solver left it, neither symmetrized nor projected; of a
+        problem its value, the values of its variables and its multipliers.
     word : str
         The solver's own status.
     claims : bool
-        Whether that status claims that the tolerance was reached.
+        Whether that status claims that the instance is solved, to the tolerance if there is one.
     iterations : int
     compile_seconds, solve_seconds, certify_seconds : float
         Stating and canonicalizing the problem, or setting it up; inside the solver, where None is
         the rest of its time; and in certificates by which it decides whether to go on.
     """
 
-    matrix: FloatArray | None
+    answer: Any
     word: str
     claims: bool
     iterations: int = 0
@@ -95,12 +92,14 @@ class Entrant:
         return f"{self.solver} is not installed: pip install {self.distribution}"
 
     def load(self) -> Callable[..., Attempt]:
-        """Import the function that solves."""
-        return load_function(self.function)
+        """Import the function that solves: ``module:function``."""
+        module, _, name = self.function.partition(":")
+        function: Callable[..., Attempt] = getattr(import_module(module), name)
+        return function
 
-    def solve(self, objective: MStepObjective, tol: float, time_limit: float) -> Attempt:
+    def solve(self, instance: Any, tol: float | None, time_limit: float) -> Attempt:
         """Call the function that solves, with all its arguments."""
-        return self.load()(objective, tol, time_limit, *self.extra, **dict(self.options))
+        return self.load()(instance, tol, time_limit, *self.extra, **dict(self.options))
 
     def tuned(self, **options: Any) -> Entrant:
         """The same solver with documented options that help it here, called "-tuned"."""
@@ -114,77 +113,91 @@ class Entrant:
         >>> Entrant("SCS", "dual", "module:function").with_options({"alpha": 1.8}).label
         'SCS(alpha=1.8)/dual'
         """
-        name = f"{self.solver}({as_in_a_call(options)})"
+        given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        name = f"{self.solver}({given})" if options else self.solver
         return replace(self, solver=name, options=tuple(options.items()))
 
 
-def as_in_a_call(options: Mapping[str, Any]) -> str:
-    """Options as in a call of a function."""
-    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+def pickled(content: Any) -> bytes:
+    """Pickle something for another process; what it cannot import is sent by value."""
+    return pickle.dumps(wrap_non_picklable_objects(content, keep_wrapper=False))
 
 
-def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None = None) -> Entrant:
-    """Make an entrant of a function that :func:`call_own` can call.
+def own_entrant(name: str, solver: Any, options: Mapping[str, Any], caller: str) -> Entrant:
+    """Make an entrant of a solver of the user's own, which the function `caller` calls.
 
-    It may be defined anywhere, also in a script or notebook: it is sent to the process of its run
-    by value.
+    It may be defined anywhere, also in a script or notebook.
     """
-    name = getattr(function, "__name__", "") or type(function).__name__
     if not name.isidentifier():
         raise ValueError(
             f"A function in solvers=[...] races under its name, and {name!r} is not a "
             "valid one: define it with def."
         )
-    given = dict(options or {})
     try:
-        content = pickle.dumps(wrap_non_picklable_objects((function, given), keep_wrapper=False))
+        pickled(solver)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{name} cannot be sent to a separate process ({error}): create what it needs "
             "inside the function."
         ) from error
-    label = f"{name}({as_in_a_call(given)})" if given else name
-    module = getattr(function, "__module__", None) or "__main__"
+    module = getattr(solver, "__module__", None) or "__main__"
     preload = module if module != "__main__" and find_spec(module) is not None else ""
-    return Entrant(label, "", f"{__name__}:solve_pickled", (content,), package=preload)
+    return Entrant(name, "", caller, (solver,), package=preload).with_options(options)
 
 
-def solve_pickled(
-    objective: MStepObjective, tol: float, time_limit: float, content: bytes, /, **options: Any
-) -> Attempt:
-    """Call a function that :func:`own_entrant` packed."""
-    function, given = pickle.loads(content)
-    return call_own(function, objective, tol, time_limit, given | options)
-
-
-def call_own(
+def returned_by(
     function: Callable[..., Any],
-    objective: MStepObjective,
-    tol: float,
+    instance: Any,
+    tol: float | None,
     time_limit: float,
     options: Mapping[str, Any],
-) -> Attempt:
-    """Call a function of the user's own, which gets `tol` and `time_limit` if it has these names.
+) -> tuple[Any, bool]:
+    """What a function of the user's own returns, and whether it was given `tol`.
 
-    It returns a matrix, (matrix, claims) or an Attempt. A bare matrix is a claim to have reached
-    the tolerance if the function was given it.
+    It gets `tol` and `time_limit` if it has parameters of these names.
     """
     parameters = inspect.signature(function).parameters
     limits = {"tol": tol, "time_limit": time_limit}
     wanted = [name for name in limits if name in parameters and name not in options]
-    answer = function(objective, **options, **{name: limits[name] for name in wanted})
-    if isinstance(answer, Attempt):
-        return answer
-    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], bool | np.bool_):
-        return Attempt(answer[0], "returned", claims=bool(answer[1]))
-    return Attempt(answer, "returned", claims="tol" in wanted)
+    returned = function(instance, **options, **{name: limits[name] for name in wanted})
+    return returned, "tol" in wanted
 
 
-def load_function(where: str) -> Callable[..., Any]:
-    """Import a function: ``module:function``."""
-    module, _, name = where.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
+def chosen_entrants(
+    solvers: Sequence[Any],
+    named: Callable[[str], list[Entrant]],
+    is_solver: Callable[[Any], bool],
+    caller: str,
+) -> list[Entrant]:
+    """The entrants that were asked for, each once: by name, of a module, or as an object."""
+    chosen: list[Entrant] = []
+    for given in solvers:
+        one, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+        if not (isinstance(one, str) or is_solver(one)) or not isinstance(options, dict):
+            raise ValueError(
+                f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
+                "options."
+            )
+        if not isinstance(one, str):
+            found = [own_entrant(_name_of(one), one, options, caller)]
+        elif "=" in one:
+            name, _, where = one.partition("=")
+            found = [own_entrant(name, imported(name, where), options, caller)]
+        else:
+            found = [entrant.with_options(options) for entrant in named(one)]
+        chosen += [entrant for entrant in found if entrant not in chosen]
+    labels = [entrant.label for entrant in chosen]
+    if len(set(labels)) < len(labels):
+        twice = max(labels, key=labels.count)
+        raise ValueError(f"Two solvers of the race are called {twice!r}: rename one of them.")
+    return chosen
+
+
+def _name_of(solver: Any) -> str:
+    """The name under which a function or a class of CVXPY's kind races."""
+    if callable(getattr(solver, "name", None)):
+        return str(solver.name())
+    return getattr(solver, "__name__", "") or type(solver).__name__
 
 
 def imported(name: str, where: str) -> Callable[..., Any]:

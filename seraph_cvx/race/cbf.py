@@ -2,7 +2,7 @@
 
 Of an M-step, PSD constraint 0 of the primal is A itself; in the dual, the metric is the multiplier
 of one. Each ``.cbf`` comes with a ``.json`` of what its reader should know: the proven interval of
-the optimal value, a checksum, and of an M-step the spec that regenerates it. The format is that of
+the optimal value, a checksum, and of an M-step the name that regenerates it. The format is that of
 Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with r >= s e^{t/s}.
 """
 
@@ -21,23 +21,21 @@ import numpy as np
 from ..display.formulas import DUAL, M_STEP_ONE_TERM
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
-from ..penalties import LinearConstraints, Penalty
+from ..penalties import LinearConstraints
 from ..proof import certify_problem
 from ..proof.program import ConicProgram, canonicalize, lower_triangle
-from ..solvers.solution import require_attained
-from .formula_solvers import list_pairs
-from .grading import reference_of
-from .suite import InstanceSpec, objective_of
+from .grading import MStepInstance
+from .suite import InstanceSpec
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-EQUATIONS = (
-    "The equations of LinearConstraints are written without their tolerance. The metric that "
-    "`upper` is of satisfies them within it, so the optimal value may be above `upper` by that "
-    "tolerance times the multipliers."
+WITHOUT_TOLERANCE = (
+    "LinearConstraints are written without their tolerance. The metric that `upper` is of "
+    "satisfies them within it, so the optimal value may be above `upper` by that tolerance times "
+    "the multipliers."
 )
-"""In what a file with equations differs from the certified M-step."""
+"""In what a file with linear constraints differs from the certified M-step."""
 
 
 def write_cbf(
@@ -59,9 +57,9 @@ def write_cbf(
     -------
     dict
         The sidecar: lower and upper (the proven interval of the optimal value; null where there is
-        no bound), file_sha256; of a problem the claim; of an M-step also instance, spec,
-        formulation, n_features, data_sha256, penalties in words, and a note where the file differs
-        from what is certified.
+        no bound), file_sha256; of a problem the claim; of an M-step also instance (the
+        name that regenerates it), formulation, sizes, the checksum of its data, and a note where
+        the file differs from what is certified.
     """
     path = Path(path)
     if path.suffix != ".cbf":
@@ -85,62 +83,22 @@ def _m_step(
     instance: InstanceSpec | MStepObjective, formulation: str
 ) -> tuple[cp.Problem, dict[str, Any], list[str]]:
     """The problem of an M-step, what the sidecar says of it, and the file's first lines."""
-    objective = objective_of(instance)
-    require_attained(objective)
-    spec = vars(instance) if isinstance(instance, InstanceSpec) else None
-    name = instance.name if isinstance(instance, InstanceSpec) else "objective"
-    problem = state(objective, formulation)
+    from ..m_step.statement import build_statement
+
+    m_step = MStepInstance(instance)
+    objective = m_step.objective
+    problem = build_statement(objective, formulation).problem
     formula = M_STEP_ONE_TERM if formulation == "primal" else DUAL
-    penalties = [repr(block) for block in objective.penalties]
-    heading = [f"SERAPH M-step, {formulation}: {name if spec else repr(objective)}"]
-    heading += [*formula.latex.splitlines(), *(f"with {block}" for block in penalties)]
-    reference = reference_of(name, objective)
-    has_equations = any(
-        isinstance(block, LinearConstraints) and block.is_equality for block in objective.penalties
-    )
+    heading = [f"SERAPH M-step, {formulation}: {m_step.name}"]
+    heading += [*formula.latex.splitlines(), *(f"with {block!r}" for block in objective.penalties)]
+    is_linear = any(isinstance(block, LinearConstraints) for block in objective.penalties)
     sidecar = {
-        "instance": name,
-        "spec": spec,
+        "instance": m_step.name,
         "formulation": formulation,
-        "penalties": penalties,
-        "note": EQUATIONS if has_equations else "",
-        **{key: reference[key] for key in ("lower", "upper", "n_features")},
-        "data_sha256": reference["checksum"],
+        "note": WITHOUT_TOLERANCE if is_linear else "",
+        **m_step.reference(),
     }
     return problem, sidecar, heading
-
-
-def state(objective: MStepObjective, formulation: str) -> cp.Problem:
-    """State an M-step in CVXPY for a file: constants only, and bounds with their tolerance.
-
-    The primal has log(1 + e^{-s}) and the linear term of the label +1 alone, in which far points
-    do not cancel: for points that are short binary fractions all products in it are exact.
-    """
-    import cvxpy as cp
-
-    from ..m_step.statement import build_statement, pair_matrix
-
-    blocks = [_with_tolerance(block) for block in objective.penalties]
-    objective = objective.with_penalties(blocks) if blocks else objective
-    if formulation != "primal":
-        return build_statement(objective, formulation).problem
-    (rows, weights), m = list_pairs(objective), objective.pairs.n_features
-    A = cp.Variable((m, m), PSD=True)
-    scores = pair_matrix(objective, rows) @ A[np.triu_indices(m)] - objective.threshold
-    value = weights @ cp.logistic(-scores) + cp.sum(cp.multiply(objective.recession_matrix, A))
-    value += sum(block.expression(A, block.weight) for block in blocks)
-    value -= objective.threshold * objective.recession_total
-    constraints = [part for block in blocks for part in block.constraints(A, block.weight)]
-    return cp.Problem(cp.Minimize(value), constraints)
-
-
-def _with_tolerance(block: Penalty) -> Penalty:
-    """The block as CVXPY has to state it: bounds of linear constraints include their tolerance."""
-    if not isinstance(block, LinearConstraints) or block.is_equality:
-        return block
-    sizes = np.abs(block.bounds) + np.linalg.norm(block.matrices, axis=(1, 2))
-    upper = block.bounds + block.tolerance * sizes
-    return LinearConstraints(block.matrices, upper=upper, tolerance=block.tolerance)
 
 
 KINDS = {"zero": "L=", "nonnegative": "L+", "second_order": "Q", "exponential": "EXP"}

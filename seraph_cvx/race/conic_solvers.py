@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 TIME_LIMITED = ("SCS", "CLARABEL", "MOSEK", "COPT", "MOREAU")
 """The solvers whose options for tolerance and time are known."""
 
-ITERATIONS = {"SCS": {"max_iters": 10_000_000}, "MOREAU": {"max_iter": 1_000_000}}
+ITERATIONS = {
+    "SCS": {"max_iters": 10_000_000},
+    "CVXOPT": {"max_iters": 1_000_000},
+    "MOREAU": {"max_iter": 1_000_000},
+    "OSQP": {"max_iter": 10_000_000},
+}
 """Options against a limit of iterations: time is limited, as everybody's is."""
 
-DISTRIBUTIONS = {"MOSEK": "Mosek", "COPT": "coptpy"}
+DISTRIBUTIONS = {"MOSEK": "Mosek", "COPT": "coptpy", "HIGHS": "highspy"}
 """What pip calls a solver's package, where that is not its name in small letters."""
 
 

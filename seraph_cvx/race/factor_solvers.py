@@ -17,8 +17,8 @@ from ..certificate import certify
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FactorPoint, PairProgram
 from ..numerics.checks import FloatArray
-from .attempt import Attempt, Entrant
-from .formula_solvers import ListedProblem, require_plain
+from ..paper import differences
+from .attempt import Attempt, Entrant, NotForThisProblem
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -29,7 +29,6 @@ NONLINEAR: dict[str, tuple[str, tuple[str, ...], str, dict[str, Any]]] = {
         {"max_iterations": 10**6, "logger": "SILENT"},
     ),
     "IPOPT": ("cyipopt", ("tol",), "max_wall_time", {"max_iter": 10**6, "print_level": 0}),
-    "KNITRO": ("knitro", ("opttol", "feastol"), "maxtime_real", {"maxit": 10**6}),
 }
 """The nonlinear solvers that CVXPY knows: package, options for tolerance and time, others."""
 
@@ -50,7 +49,9 @@ def on_factor(
     the other options are those of the method.
     """
     clock = time.perf_counter()
-    require_plain(objective)
+    if objective.penalties:
+        names = ", ".join(block.name for block in objective.penalties)
+        raise NotForThisProblem(f"it has no formula for the penalties ({names})")
     program, Z = objective.whitened_program, objective.basis.matrix
     iterations, compiling, certifying = 0, time.perf_counter() - clock, 0.0
     method = _nonlinear if name in NONLINEAR else _fixed_rank if name == "pymanopt" else _scipy
@@ -59,7 +60,7 @@ def on_factor(
     while L is not None:
         run = method(name, Descent(objective, L, tol, clock + time_limit), options)
         iterations, compiling = iterations + run.iterations, compiling + run.compile_seconds
-        found, L = np.asarray(run.matrix, dtype=np.float64), None
+        found, L = np.asarray(run.answer, dtype=np.float64), None
         factor = Z @ found
         metric, is_late = factor @ factor.T, time.perf_counter() - clock >= time_limit
         may_grow = found.shape[1] < most and not is_late and np.all(np.isfinite(found))
@@ -138,26 +139,23 @@ class Descent:
 
 
 def _scipy(name: str, descent: Descent, options: dict[str, Any]) -> Attempt:
-    """Descend by scipy: by L-BFGS-B, or trust-constr with second derivatives."""
-    has_hessian, tol = name == "trust-constr", descent.gradient_tol
-    limits = {"xtol": 1e-3 * tol} if has_hessian else {"ftol": 0.0, "maxfun": 10**7}
+    """Descend by scipy's L-BFGS-B."""
 
     def stop_in_time(intermediate_result: Any) -> None:
         if time.perf_counter() > descent.deadline:
             raise StopIteration
 
+    limits = {"ftol": 0.0, "maxfun": 10**7, "gtol": descent.gradient_tol, "maxiter": 10**6}
     answer = scipy.optimize.minimize(
         descent.value,
         descent.start.ravel(),
         method=name,
         jac=descent.gradient,
-        hessp=descent.hessian_product if has_hessian else None,
         callback=stop_in_time,
-        options=limits | {"gtol": tol, "maxiter": 10**6} | options,
+        options=limits | options,
     )
-    claims = int(answer.status) == (1 if has_hessian else 0)  # the gradient is within gtol
     L = answer.x.reshape(descent.start.shape)
-    return Attempt(L, str(answer.message), claims, int(answer.nit))
+    return Attempt(L, str(answer.message), int(answer.status) == 0, int(answer.nit))
 
 
 def _fixed_rank(_: str, descent: Descent, options: dict[str, Any]) -> Attempt:
@@ -185,7 +183,7 @@ def _fixed_rank(_: str, descent: Descent, options: dict[str, Any]) -> Attempt:
 def _nonlinear(name: str, descent: Descent, options: dict[str, Any]) -> Attempt:
     """Descend by a nonlinear solver of CVXPY, ``problem.solve(nlp=True)``."""
     clock = time.perf_counter()
-    L, statement = state_on_factor(ListedProblem.of(descent.objective), descent.start)
+    L, statement = state_on_factor(descent.objective, descent.start)
     limits = nonlinear_options(name, descent.gradient_tol, descent.seconds)
     statement.solve(nlp=True, solver=name, **(limits | options))
     stats, word = statement.solver_stats, str(statement.status)
@@ -196,25 +194,26 @@ def _nonlinear(name: str, descent: Descent, options: dict[str, Any]) -> Attempt:
     return Attempt(factor, word, word == "optimal", iterations, max(0.0, elapsed - inside))
 
 
-def state_on_factor(problem: ListedProblem, start: FloatArray) -> tuple[cp.Variable, cp.Problem]:
+def state_on_factor(objective: MStepObjective, start: FloatArray) -> tuple[cp.Variable, cp.Problem]:
     """State an M-step on the factor of the metric, in CVXPY; the variable starts at `start`.
 
-    With M = R'R the recession matrix it is smooth, unconstrained and not convex: minimize
-    sum_k c_k log(1 + e^{eta - |L'v_k|^2}) + |R L|_F^2, over what that is at the start.
+    In the coordinates of the objective's basis, with M = R'R the recession matrix, it is smooth,
+    unconstrained and not convex: minimize sum_k c_k log(1 + e^{eta - |L'v_k|^2}) + |R L|_F^2, over
+    what that is at the start.
     """
     import cvxpy as cp
 
+    pairs, mu, program = objective.pairs, objective.mu, objective.whitened_program
+    rows, weights = pairs.labeled, pairs.labeled_weights
+    if mu > 0.0:
+        rows = np.concatenate([rows, pairs.unlabeled])
+        weights = np.concatenate([weights, np.full(pairs.n_unlabeled, mu)])
+    V = differences(pairs.points @ objective.basis.matrix, rows)
     L = cp.Variable(start.shape, name="L")
     L.value = start
-    i, j = problem.entries
-    if len(i) <= 32:  # fewer terms than in the rows of VL
-        distances = problem.pair_matrix @ (L @ L.T)[i, j]
-    else:
-        distances = cp.sum(cp.square(problem.differences @ L), axis=1)
-    program = problem.program
     eigenvalues, vectors = np.linalg.eigh(program.recession)
     R = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T
-    loss = problem.weights @ cp.logistic(program.threshold - distances)
+    loss = weights @ cp.logistic(program.threshold - cp.sum(cp.square(V @ L), axis=1))
     scale = max(1.0, abs(program.value(start @ start.T)))
     f = loss + cp.sum_squares(R @ L) - program.constant
     return L, cp.Problem(cp.Minimize(f / scale))
@@ -233,6 +232,4 @@ def _entrant(name: str, package: str) -> Entrant:
 
 
 NONLINEAR_ENTRANTS = [_entrant(name, package) for name, (package, *_) in NONLINEAR.items()]
-FACTOR_ENTRANTS = [
-    _entrant(*names) for names in (("pymanopt", "pymanopt"), ("L-BFGS-B", ""), ("trust-constr", ""))
-]
+FACTOR_ENTRANTS = [_entrant("pymanopt", "pymanopt"), _entrant("L-BFGS-B", "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,12 @@ from ..processes.journal import NUMBER, Journal, check_fields
 NOT_MADE = ("not run", "not for this problem")
 """The outcomes of runs that were not made: they count neither for nor against a solver."""
 
-Key = tuple[str, str, str, float, int]
+Key = tuple[str, str, str, float | None, int]
 """What identifies a run: instance, solver, formulation, tolerance, and which repeat it is."""
+
+TOLERANCE = 1e-4
+"""By which answers are judged that no tolerance was asked for: ten times the loosest, 1e-5, with
+which CVXPY 1.9 calls a solver by default, since solvers mean relative residuals."""
 
 KEY_FIELDS = ("instance", "solver", "formulation", "tol", "repeat")
 
@@ -26,8 +31,10 @@ EMPTY_ROW: dict[str, Any] = {
     "claims": False,
     "true_gap": None,
     "proved_gap": None,
-    "psd_violation": None,
+    "dual_gap": None,
+    "violation": None,
     "value": None,
+    "proof": "",
     "compile_seconds": None,
     "solve_seconds": None,
     "certify_seconds": None,
@@ -42,7 +49,7 @@ EMPTY_ROW: dict[str, Any] = {
 
 FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("instance", "solver", "formulation"), (str,)),
-    "tol": NUMBER,
+    "tol": (*NUMBER, type(None)),
     "repeat": (int,),
     **{
         name: (type(empty), *(NUMBER if empty is None else ())) for name, empty in EMPTY_ROW.items()
@@ -56,16 +63,24 @@ UNKNOWN_SETTINGS: dict[str, Any] = {
 }
 """What a line on the settings of a race may leave out: all but the time limit."""
 
+UNKNOWN_REFERENCE: dict[str, Any] = {"n_points": None, "n_features": None, "claim": ""}
+"""What a line on an instance may leave out: what only M-steps have, and only problems."""
+
 REFERENCE_FIELDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("instance", "checksum"), (str,)),
-    **dict.fromkeys(("lower", "upper", "n_points", "n_features"), NUMBER),
+    **dict.fromkeys(("instance", "checksum", "claim"), (str,)),
+    **dict.fromkeys(("lower", "upper", "n_points", "n_features"), (*NUMBER, type(None))),
 }
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
     """What identifies the run of a row."""
     solver = row["solver"], row["formulation"]
-    return row["instance"], *solver, float(row["tol"]), row["repeat"]
+    return row["instance"], *solver, row["tol"], row["repeat"]
+
+
+def asked(row: Mapping[str, Any]) -> str:
+    """What the solver of a row was asked for."""
+    return "its defaults" if row["tol"] is None else f"tol {row['tol']:g}"
 
 
 class RaceJournal(Journal):
@@ -86,11 +101,11 @@ class RaceJournal(Journal):
         """Check a line and keep it."""
         if kind == "row":
             # a line leaves out what is empty, but for the outcome
-            content = {**EMPTY_ROW, "outcome": None, **content}
-            row = {name: content[name] for name in FIELDS}
+            row = {**EMPTY_ROW, "outcome": None, **content}
             _check_row(row)
             self.rows[key_of(row)] = row
         elif kind == "reference":
+            content = UNKNOWN_REFERENCE | content
             check_fields(content, REFERENCE_FIELDS)
             self.references[content["instance"]] = content
         elif kind == "race":
@@ -108,9 +123,10 @@ class RaceJournal(Journal):
 
 def _check_row(row: Mapping[str, Any]) -> None:
     """Refuse a line that was damaged, or changed by hand."""
-    answered = () if row["true_gap"] is None else ("proved_gap", "total_seconds")
+    answered = [] if row["true_gap"] is None else ["total_seconds"]
+    answered += [] if row["true_gap"] is None or row["proof"] else ["proved_gap"]
     check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
-    if not 0.0 < row["tol"] < 1.0:
+    if not 0.0 < (row["tol"] or TOLERANCE) < 1.0:
         raise ValueError(f"tol {row['tol']}")
     if min(row[name] or 0.0 for name in ("solve_seconds", "total_seconds")) < 0.0:
         raise ValueError("a negative time")
@@ -118,21 +134,26 @@ def _check_row(row: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Race(ResultTable):
-    """The rows of a race, with the instances' certified intervals and what raced.
+    """The rows of a race, with the instances' proven intervals and what raced.
 
-    A row has instance, solver, formulation, tol, repeat; outcome ("done", "error", "time limit",
-    "memory limit", "crashed", "not run", or "not for this problem" where the solver cannot take a
-    penalty of the M-step); said (the solver's own status), claims (whether that claims success),
-    true_gap, proved_gap, psd_violation (before projection, relative to the largest eigenvalue),
-    value; compile_seconds (CVXPY's chain, or our own set-up), solve_seconds, certify_seconds (in
-    the certificates by which ours and the methods on a factor stop; zero for the others),
-    total_seconds, their sum; grade_seconds (of the referee, afterwards), iterations, peak_bytes,
-    load (of the machine, before the run) and detail.
+    A row has instance, solver, formulation, tol (None: its defaults), repeat; outcome ("done",
+    "error", "time limit", "memory limit", "crashed", "not run", or "not for this problem" where the
+    solver cannot take the instance); said (the solver's own status), claims (whether that claims
+    success), value, violation (of an M-step the least eigenvalue before projection, relative to
+    the largest; of a problem the worst violation of a constraint, at most); true_gap, how far the
+    value is from the optimum at most; compile_seconds (CVXPY's chain, or our own set-up),
+    solve_seconds, certify_seconds (in the certificates by which ours and the methods on a factor
+    stop; zero for the others), total_seconds, their sum; grade_seconds (of the referee,
+    afterwards), iterations, peak_bytes, load (of the machine, before the run) and detail.
+    Of an M-step also proved_gap, what the matrix itself proves. Of a problem also dual_gap, by how
+    much the multipliers miss the optimum at most, relative to it, as is true_gap; and proof:
+    whether all of that agrees with what is proven, contradicts it and where, or was not judged.
 
     Attributes
     ----------
     references : dict
-        By instance: lower and upper, the certified interval of its optimal value, and a checksum.
+        By instance: lower and upper, the proven interval of its optimal value, and a checksum; of a
+        problem the claim.
     races : sequence of dict
         Versions, date, machine and limits: one for the first start and one for each resumption.
     """
@@ -140,10 +161,34 @@ class Race(ResultTable):
     references: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     races: Sequence[dict[str, Any]] = ()
 
+    def __str__(self) -> str:
+        return str(self.in_short())
+
     @property
     def time_limit(self) -> float | None:
         """The seconds that a run could take, the most of all starts; None if no start is known."""
         return max((race["time_limit"] for race in self.races), default=None)
+
+    def in_short(self) -> ResultTable:
+        """The columns that people read first, with the verdict at the end.
+
+        Solvers that cannot take any of the instances are named in a note.
+        """
+        fit = [row for row in self.rows if row["outcome"] != NOT_MADE[1]]
+        unfit = {label_of(row) for row in self.rows} - {label_of(row) for row in fit}
+        notes = [*self.notes]
+        notes += [f"Not for this problem: {', '.join(sorted(unfit))}."] if unfit else []
+        varying = [key for key in ("instance", "tol") if len({row[key] for row in self.rows}) > 1]
+        names = ("value", "violation", "true_gap", "dual_gap", "total_seconds")
+        rows = [
+            {key: row[key] for key in varying}
+            | {"solver": label_of(row), "said": row["said"] or row["outcome"]}
+            | {name: "" if row[name] is None else row[name] for name in names}
+            | {"value": "" if row["value"] is None else f"{row['value']:.9g}"}
+            | {"verdict": verdict_of(row) or row["detail"]}
+            for row in fit
+        ]
+        return ResultTable(self.title, rows, notes)
 
     def summary(self) -> ResultTable:
         """Summarize each solver: how often it answered, how often its claims were true."""
@@ -155,8 +200,8 @@ class Race(ResultTable):
         tone = Tone.PLAIN if not claims else Tone.GOOD if true == claims else Tone.BAD
         words = (
             f"Runs: {len(self.rows)}, instances: {len(self.references)}. A claim is a run whose "
-            "solver says that it reached the tolerance; it is true if the gap to the best lower "
-            "bound proved for the instance is within it. "
+            "solver says that it solved the instance; it is true if what is proven of the "
+            "instance agrees, to within the tolerance. "
         )
         return card(
             self.title,
@@ -171,9 +216,9 @@ class Race(ResultTable):
 def summarize(rows: Sequence[Any]) -> ResultTable:
     """Count by solver and formulation: answers, claims, how many claims were true, and proved.
 
-    A claim is true if the true gap is within the tolerance that was asked for, and proved if the
-    answer's own certificate shows it. How far off the others are is shown by the largest gap over
-    that tolerance. Times are in `statistics.py`.
+    A claim is true if its verdict agrees: of an M-step, if the true gap is within the tolerance
+    that was asked for; it is proved if the answer's own certificate shows it. How far off the
+    others are is shown by the largest gap over that tolerance. Times are in `statistics.py`.
     """
     table = []
     for label in dict.fromkeys(map(label_of, rows)):
@@ -181,9 +226,10 @@ def summarize(rows: Sequence[Any]) -> ResultTable:
         answers = answers_of(made)
         claims = [row for row in answers if row["claims"]]
         line = {"solver": label, "runs": len(made), "answers": len(answers), "claims": len(claims)}
+        line["true"] = sum(verdict_of(row) == AGREES for row in claims)
+        line["proved"] = sum(over(row, "proved_gap") <= 1.0 for row in claims)
         for name in ("true", "proved"):
-            gaps = [over(row, f"{name}_gap") for row in claims]
-            line[name] = sum(gap <= 1.0 for gap in gaps)
+            gaps = [over(row, f"{name}_gap") for row in claims if row[f"{name}_gap"] is not None]
             line[f"worst {name} / tol"] = max(gaps, default="")
         table.append(line)
     return ResultTable("What the solvers said, and what is true", table)
@@ -199,14 +245,26 @@ def count_claims(rows: Iterable[Any], gap: str = "true_gap") -> tuple[int, int]:
     return len(claims), sum(over(row, gap) > 1.0 for row in claims)
 
 
+AGREES = "agrees"
+"""The verdict on an answer of which all was judged, and is right."""
+
+
+def verdict_of(row: Any) -> str:
+    """Whether an answer agrees with what is proven; "" if nothing is claimed."""
+    if row.get("proof") or not row["claims"] or row["true_gap"] is None:
+        return str(row.get("proof", ""))
+    times = over(row, "true_gap")
+    return AGREES if times <= 1.0 else f"contradicts: off by {times:.2g} times the tolerance"
+
+
 def answers_of(rows: Iterable[Any]) -> list[Any]:
-    """The rows whose solver returned a matrix that could be graded."""
-    return [row for row in rows if row["true_gap"] is not None]
+    """The rows whose solver returned what could be graded: an answer, or a status."""
+    return [row for row in rows if row["true_gap"] is not None or row.get("proof")]
 
 
 def over(row: Any, gap: str) -> float:
     """How many times a gap of an answer is the tolerance that was asked for."""
-    return float(row[gap] / row["tol"])
+    return math.inf if row[gap] is None else float(row[gap] / (row["tol"] or TOLERANCE))
 
 
 def label_of(row: Any) -> str:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..solvers.solution import MStepSolution, Status, fista, newton_method, projected_gradient
-from .attempt import Attempt, Entrant, NotForThisProblem, imported, own_entrant
+from .attempt import Attempt, Entrant, NotForThisProblem, chosen_entrants, returned_by
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
-from .formula_solvers import FORMULA_ENTRANTS
 
 
 def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
@@ -42,51 +42,25 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     if solvers is None:
         others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
         return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
-    asked = [_with_options(given) for given in solvers]
-    chosen: list[Entrant] = []
-    for one, options in asked:
-        if isinstance(one, str):
-            named = _of_name(one)
-            able = [entrant for entrant in named if not entrant.obstacle]
-            if not able:
-                raise ValueError(_why_not(one, named[0].obstacle if named else ""))
-            found = [entrant.with_options(options) if options else entrant for entrant in able]
-        else:
-            found = [own_entrant(one, options)]
-        chosen += [entrant for entrant in found if entrant not in chosen]
-    labels = [entrant.label for entrant in chosen]
-    if len(set(labels)) < len(labels):
-        twice = max(labels, key=labels.count)
-        raise ValueError(f"Two solvers of the race are called {twice!r}: rename one of them.")
+    chosen = chosen_entrants(solvers, _of_name, callable, f"{__name__}:call_on_m_step")
+    for entrant in chosen:
+        name = entrant.solver.partition("(")[0]
+        if name in _OUR_SOLVERS and entrant not in _our_entrants():
+            raise ValueError(
+                f"The name {name!r} is taken, and {name} takes no options: give a function of "
+                "another name."
+            )
     return chosen
 
 
-def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
-    """A name or a function, and its options; an error if it is neither."""
-    one, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
-    if not (isinstance(one, str) or callable(one)) or not isinstance(options, dict):
-        raise ValueError(
-            f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
-            "options."
-        )
-    if isinstance(one, str) and options and one in _OUR_SOLVERS:
-        raise ValueError(f"{one} takes no options: give the function itself, with its options.")
-    return one, options
-
-
 def _of_name(name: str) -> list[Entrant]:
-    """The entrants of a name, installed or not; name=module:function is one of your own."""
-    own, is_own, where = name.partition("=")
-    if is_own:
-        if own in _OUR_SOLVERS or set(own) & set("/, "):
-            raise ValueError(f"{own!r} is taken or not a name: use one word, without / and comma.")
-        return [replace(own_entrant(imported(own, where)), solver=own)]
-    return [entrant for entrant in _our_entrants() if name == entrant.solver] or [
-        entrant
-        for kind in kinds_of_entrants().values()
-        for entrant in kind
-        if name in (entrant.solver, entrant.label)
-    ]
+    """The entrants of a name: those that are installed, at least one."""
+    others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
+    named = [e for e in [*_our_entrants(), *others] if name in (e.solver, e.label)]
+    able = [entrant for entrant in named if not entrant.obstacle]
+    if not able:
+        raise ValueError(_why_not(name, named[0].obstacle if named else ""))
+    return able
 
 
 def _why_not(name: str, reason: str) -> str:
@@ -94,7 +68,7 @@ def _why_not(name: str, reason: str) -> str:
     from ..m_step.conic import conic_solvers
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
-    others = (*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS, *FACTOR_ENTRANTS)
+    others = (*NONLINEAR_ENTRANTS, *FACTOR_ENTRANTS)
     here = [entrant for entrant in others if not entrant.obstacle]
     known = [*_our_entrants(), *conic_entrants(), *here]
     labels = ", ".join(entrant.label for entrant in known)
@@ -109,8 +83,8 @@ def _our_entrants() -> list[Entrant]:
 def kinds_of_entrants() -> dict[str, list[Entrant]]:
     """The solvers of other packages by what they are given, installed or not.
 
-    Conic ones get CVXPY's conic statement, those of formulas a formula in their own form, and
-    methods on the factor our function with its derivatives, in our coordinates.
+    Conic ones get CVXPY's conic statement, those of formulas CVXPY's nonlinear one on the factor,
+    and methods on the factor our function with its derivatives, in our coordinates.
 
     Examples
     --------
@@ -119,7 +93,7 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
     """
     kinds = {
         "conic": conic_entrants(),
-        "formula": [*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS],
+        "formula": NONLINEAR_ENTRANTS,
         "factor": FACTOR_ENTRANTS,
     }
     return {kind: [*found, *_tuned(found)] for kind, found in kinds.items()}
@@ -135,11 +109,8 @@ TUNED: dict[str, dict[str, Any]] = {
     "MOREAU/dual": {"ipm_settings": {"max_step_fraction": 0.95}},
     "SCS/dual": {"scale": 1.0},
     "UNO/factor": {"TR_radius": 100.0},
-    "CVXOPT/primal": {"refinement": 0},
-    "QICS/dual": {"ir": False},
     "pymanopt/factor": {"theta": 0.5},
     "L-BFGS-B/factor": {"maxcor": 30},
-    "trust-constr/factor": {"initial_tr_radius": 10.0},
 }
 """A second setting of solvers, by label: of the documented options that were tried the best."""
 
@@ -162,7 +133,7 @@ def our_solver(
     >>> from seraph_cvx.race.solvers import our_solver
     >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
     >>> attempt = our_solver(MStepObjective(pairs), tol=1e-8, time_limit=10.0)
-    >>> attempt.claims, attempt.matrix.round(2)
+    >>> attempt.claims, attempt.answer.round(2)
     (True, array([[0.92]]))
     """
     if solver != "newton" and objective.penalties:
@@ -185,3 +156,23 @@ def our_solver(
         compiled,
         certify_seconds=answer.certificate_seconds,
     )
+
+
+def call_on_m_step(
+    objective: MStepObjective,
+    tol: float,
+    time_limit: float,
+    function: Callable[..., Any],
+    /,
+    **options: Any,
+) -> Attempt:
+    """Call a function of the user's own, which returns a matrix, (matrix, claims) or an Attempt.
+
+    A bare matrix is a claim to have reached the tolerance if the function was given it.
+    """
+    answer, was_told = returned_by(function, objective, tol, time_limit, options)
+    if isinstance(answer, Attempt):
+        return answer
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], bool | np.bool_):
+        return Attempt(answer[0], "returned", claims=bool(answer[1]))
+    return Attempt(answer, "returned", claims=was_told)

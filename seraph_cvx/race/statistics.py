@@ -6,7 +6,7 @@ limit of time or memory, a run that was skipped after one of these. Means are sh
 
     exp(mean over instances of log(t + shift)) - shift,      shift = 10 ms,
 
-of the median over repeats; ranks and their intervals are those of single repeats. Each statistic is
+of the median over repeats. Each statistic is
 given by solve time, which leaves out what CVXPY or our own set-up take before a solver starts and
 what certificates take after it, and by total time.
 """
@@ -98,87 +98,47 @@ class RaceTimes:
         """The shifted geometric mean over instances of a solver's times."""
         return shifted_geometric_mean(self.seconds(kind)[self.labels.index(label)])
 
-    def ranks(self, kind: str) -> list[str]:
-        """Each solver's rank by the mean of each repeat: from the best to the worst."""
-        means = np.array(
-            [[shifted_geometric_mean(own) for own in times.T] for times in self._times[kind]]
-        )
-        ranks = 1 + np.argsort(np.argsort(means, axis=0, kind="stable"), axis=0)
-        ends = zip(ranks.min(axis=1).tolist(), ranks.max(axis=1).tolist(), strict=True)
-        return [f"{low}" if low == high else f"{low}-{high}" for low, high in ends]
-
 
 def tolerances(race: Race) -> list[float]:
     """The tolerances of a race, the loosest first."""
     return sorted({row["tol"] for row in race.rows}, reverse=True)
 
 
-def time_table(race: Race, tol: float, merged: bool = False) -> ResultTable:
-    """Solved instances, shifted geometric means and ranks of each solver, at one tolerance."""
-    times = RaceTimes(race, tol, merged)
-    ranks = {kind: times.ranks(kind) for kind in KINDS}
-    rows = []
-    for k, label in enumerate(times.labels):
-        row: dict[str, Any] = {
-            "solver": label,
-            "solved": f"{int(times.solved[k].sum())} of {len(times.instances)}",
-        }
-        for kind in KINDS:
-            row[f"{kind} (s)"] = times.mean(kind, label)
-            row[f"rank by {kind}"] = ranks[kind][k]
-        rows.append(row)
-    what = "best of each solver's settings and formulations, " if merged else ""
-    title = f"Times to a tolerance of {tol:g}, {what}failures at {times.limit:g} s"
-    return ResultTable(title, rows)
+def time_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
+    """Every entrant at one tolerance: solved instances, mean times, and how they compare with ours.
 
-
-def ratio_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
-    """Every entrant against ours, at one tolerance: ratios of means, and on how many instances.
-
-    Above 1 ours is faster. Instances that the other did not solve count as won, those that neither
-    solved for nobody.
+    Below are best-of rows: on each instance the fastest of a solver's settings and formulations
+    that solved it. "won : lost" is ours against the other: an instance that one of them did not
+    solve is won by the other, one that neither solved by nobody.
     """
     rows = []
     for merged in (False, True):
         times = RaceTimes(race, tol, merged)
-        if ours not in times.labels:
-            continue
-        own = times.labels.index(ours)
-        entries = {label: [r for r in race.rows if solver_of(r) == label] for label in times.labels}
+        own = times.labels.index(ours) if ours in times.labels else None
         for k, label in enumerate(times.labels):
-            settings = {label_of(row) for row in entries[label]}
-            if label == ours or (merged and len(settings) < 2):
+            settings = {label_of(row) for row in race.rows if solver_of(row) == label}
+            if merged and len(settings) < 2:
                 continue
             name = f"{label}, best of {len(settings)}" if merged else label
-            rows.append({"solver": name, **_against(times, k, own)})
-    return ResultTable(f"Times as multiples of those of {ours}, tolerance {tol:g}", rows)
+            row = {"solver": name, "solved": int(times.solved[k].sum())}
+            for kind in KINDS:
+                row |= _compared(times, kind, k, own)
+            rows.append(row)
+    title = f"Times to a tolerance of {tol:g}, failures at {race.time_limit or 0.0:g} s"
+    return ResultTable(f"{title}, and as multiples of those of {ours}", rows)
 
 
-def _against(times: RaceTimes, other: int, own: int) -> dict[str, Any]:
-    """The columns of :func:`ratio_table` for one entrant."""
-    row: dict[str, Any] = {"solved": int(times.solved[other].sum())}
-    for kind in KINDS:
-        seconds = times.seconds(kind)
-        mean = shifted_geometric_mean(seconds[other]) / shifted_geometric_mean(seconds[own])
-        won = times.solved[own] & (~times.solved[other] | (seconds[own] < seconds[other]))
-        lost = times.solved[other] & (~times.solved[own] | (seconds[other] < seconds[own]))
-        row |= {
-            f"mean, {kind}": mean,
-            f"won : lost, {kind}": f"{int(won.sum())} : {int(lost.sum())}",
-        }
-    return row
-
-
-def entrant_table(race: Race) -> ResultTable:
-    """What raced: each entrant's options, besides the tolerances and limits that all are given."""
-    options = {
-        name: given for start in race.races for name, given in start.get("options", {}).items()
+def _compared(times: RaceTimes, kind: str, other: int, own: int | None) -> dict[str, Any]:
+    """The columns of one kind of time for one entrant."""
+    seconds, row = times.seconds(kind), {f"{kind} (s)": times.mean(kind, times.labels[other])}
+    if own is None:
+        return row
+    won = times.solved[own] & (~times.solved[other] | (seconds[own] < seconds[other]))
+    lost = times.solved[other] & (~times.solved[own] | (seconds[other] < seconds[own]))
+    return row | {
+        f"{kind} / {times.labels[own]}": row[f"{kind} (s)"] / times.mean(kind, times.labels[own]),
+        f"won : lost, {kind}": f"{int(won.sum())} : {int(lost.sum())}",
     }
-    rows = []
-    for label in dict.fromkeys(map(label_of, race.rows)):
-        given = ", ".join(f"{name}={value!r}" for name, value in options.get(label, {}).items())
-        rows.append({"solver": label, "options": given or "its defaults"})
-    return ResultTable("Entrants and their options", rows)
 
 
 def load_of(race: Race) -> tuple[float, float]:

@@ -54,8 +54,6 @@ class InstanceSpec:
     >>> spec.objective()
     MStepObjective(PairSet(30 points in R^4: 17 similar, 28 dissimilar, 390 unlabeled pairs),
                    unlabeled_weight=0.1154, trace_weight=1, threshold=1)
-    >>> spec.checksum()[:12]
-    '80ab68c26c0b'
     """
 
     data: str
@@ -124,10 +122,6 @@ class InstanceSpec:
             unlabeled_weight=PAPER_SETTINGS[self.setting].unlabeled_weight,
             trace_weight=self.trace_weight,
         )
-
-    def checksum(self) -> str:
-        """The SHA-256 checksum of name, points and labels, the same on every platform."""
-        return checksum_of(self.name, *self.points())
 
 
 def objective_of(instance: InstanceSpec | MStepObjective) -> MStepObjective:
@@ -203,11 +197,6 @@ SUITES = {
 
 TIME_LIMITS = {"tiny": 5.0, "small": 10.0, "medium": 60.0, "large": 300.0}
 """Seconds per run on a suite, if nothing is said."""
-
-
-def is_instance_name(text: str) -> bool:
-    """Whether a text is written like the name of an instance."""
-    return _NAME.fullmatch(text) is not None
 
 
 def _clouds(m: int, n_points: int, seed: int) -> tuple[FloatArray, NDArray[np.int64]]:

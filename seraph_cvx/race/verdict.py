@@ -6,7 +6,8 @@
                  |x - point| <= 1 + |point|: of the right multipliers that is the optimum; it is
                  bounded as any other problem is
 
-An answer agrees where all that came back was judged, and is right to within TOLERANCE.
+An answer agrees where all that came back was judged, and is right to within TOLERANCE, or ten times
+the tolerance that was asked for, if that is larger.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ import numpy as np
 
 from ..proof import ProblemCertificate, certify_problem
 from ..proof.point import Interval, PointReport, Unjudged
-
-TOLERANCE = 1e-4
-"""The default tolerance of SCS, the loosest of the solvers that CVXPY installs."""
+from .race_table import AGREES, TOLERANCE
 
 WITHOUT_POINT = {
     cp.INFEASIBLE: (True, False),
@@ -35,12 +34,16 @@ WITHOUT_POINT = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back of a solver: its status and value; its point and multipliers, judged."""
+    """What came back of a solver: its status and value; its point and multipliers, judged.
+
+    It is right if it is off by no more than `tolerance`.
+    """
 
     status: str
     value: float | None = None
     point: PointReport | None = None
     dual_gap: Interval | None = None
+    tolerance: float = TOLERANCE
 
 
 def verdict(certificate: ProblemCertificate, answer: Answer) -> str:
@@ -59,27 +62,27 @@ def verdict(certificate: ProblemCertificate, answer: Answer) -> str:
         return "not judged: no point"
     wrong, unjudged = [], [f"{atom} is not enclosed" for atom in answer.point.unjudged]
     violation = answer.point.violation
-    if violation > TOLERANCE:
+    if violation > answer.tolerance:
         wrong.append(f"a constraint is violated by {violation:.1e}")
     if certificate.infeasible:
         wrong = [*wrong, "the problem is infeasible"] if wrong else []
-        unjudged.append(f"infeasible, by no more than {TOLERANCE:g} at this point")
+        unjudged.append(f"infeasible, by no more than {answer.tolerance:g} at this point")
     else:
         _judge_value(certificate, answer, wrong, unjudged)
     least, most = answer.dual_gap or (0.0, 0.0)
-    if least > TOLERANCE:
+    if least > answer.tolerance:
         wrong.append(f"its multipliers miss the optimum by {least:.1e}")
-    elif most > TOLERANCE:
+    elif most > answer.tolerance:
         unjudged.append("its multipliers prove less, or that is not proven")
     if wrong:
         return f"contradicts: {', '.join(wrong)}"
-    return f"not judged: {', '.join(unjudged)}" if unjudged else "agrees"
+    return f"not judged: {', '.join(unjudged)}" if unjudged else AGREES
 
 
 def _of_status(certificate: ProblemCertificate, infeasible: bool, unbounded: bool) -> str:
     """The verdict on a status that comes without a point."""
     if (infeasible and certificate.infeasible) or (unbounded and certificate.unbounded):
-        return "agrees"
+        return AGREES
     if certificate.infeasible or certificate.unbounded:
         return f"contradicts: it is {'infeasible' if certificate.infeasible else 'unbounded'}"
     ends = certificate.lower, certificate.upper
@@ -103,10 +106,10 @@ def _judge_value(
     for words, (low, high) in values.items():
         if (
             _relative(max(low - certificate.upper, certificate.lower - high), certificate)
-            > TOLERANCE
+            > answer.tolerance
         ):
             wrong.append(f"{words} {0.5 * low + 0.5 * high:.6g}")
-        elif true_gap(certificate, low, high) > TOLERANCE:
+        elif true_gap(certificate, low, high) > answer.tolerance:
             unjudged.append(f"the optimum is only known to {certificate.relative_gap:.1e}")
 
 

@@ -8,8 +8,8 @@ smooth: with V = A + Y/rho and a = prox_P(V, 1/rho),
 After each minimization the gradient becomes the new multiplier Y (Hestenes, Powell, Rockafellar).
 It is a subgradient of P at a, so its conjugate is finite; and where the minimization ended, the
 gradient of f plus the multipliers is PSD, nearly: (sigma(-s), Y) is the dual point of a
-certificate. The minimizations are by Newton's method on the factor, but for two constraints that
-need no multiplier: a diagonal metric and an upper bound. `Sparse` without other penalties has a
+certificate. The minimizations are by Newton's method on the factor, but for a constraint that needs
+no multiplier: a diagonal metric. `Sparse` without other penalties has a
 method of its own, in `interior_point.py`.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -32,7 +32,6 @@ from ..model.pair_program import PairProgram, PenalizedProgram, Term, WeightsPoi
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
-from .gradient_steps import Iterate, projected_step
 from .interior_point import is_for_interior_point, solve_sparse
 from .newton import (
     CLOSED,
@@ -203,8 +202,7 @@ def _first_metric(
     objective: MStepObjective, smooth_terms: Sequence[Term], deadline: float
 ) -> FloatArray:
     """A metric to start from: of few of many points, without the penalties that are not smooth."""
-    block = _built_in(objective)
-    has_weights = block is not None and block.is_diagonal
+    has_weights = _built_in(objective) is not None
     few = subsampled_objective(objective, 150 if has_weights else SUBSAMPLE_SIZE)
     if few is None:
         return typical_metric(objective)
@@ -221,37 +219,20 @@ def _first_weight(objective: MStepObjective) -> float:
 
 def _built_in(objective: MStepObjective) -> Penalty | None:
     """The block that has its own method, so that it needs no multiplier."""
-    for block in objective.penalties:
-        if block.is_diagonal and objective.program.is_in_memory:
-            return block
-    nothing = np.zeros((objective.pairs.n_features,) * 2)
-    for block in objective.penalties:
-        if block.is_smooth and block.value(nothing) == np.inf:  # gradient steps may not reach zero
-            return None
-    return next((block for block in objective.penalties if block.upper_bound is not None), None)
+    if not objective.program.is_in_memory:
+        return None
+    return next((block for block in objective.penalties if block.is_diagonal), None)
 
 
 def _minimizer(
     objective: MStepObjective, terms: Sequence[Term], max_steps: int, deadline: float
-) -> tuple[FactorSearch | WeightsSearch | BoxSearch, Callable[[FloatArray, float], FloatArray]]:
+) -> tuple[FactorSearch | WeightsSearch, Callable[[FloatArray, float], FloatArray]]:
     """The method for f plus smooth terms: from a metric to a factor of one, within a tolerance."""
-    block = _built_in(objective)
-    if block is not None and block.is_diagonal:
+    if _built_in(objective) is not None:
         scale = np.diag(objective.pair_moment + objective.regularizer)
         scale = np.where(scale > 0.0, scale, 1.0)
         weights = WeightsSearch(objective.program, terms, max_steps, deadline, scale)
         return weights, weights.minimize
-    if block is not None and block.upper_bound is not None:
-        eigenvalues, vectors = np.linalg.eigh(block.upper_bound)
-        root = symmetrize((vectors * np.sqrt(eigenvalues)) @ vectors.T)
-        inverse = symmetrize((vectors / np.sqrt(eigenvalues)) @ vectors.T)
-        in_bound = replace(
-            objective.program,
-            sums=objective.sums.with_point_coordinates(root),
-            recession=symmetrize(root @ objective.recession_matrix @ root),
-        )
-        box = BoxSearch(in_bound, terms, max_steps, deadline, root, inverse)
-        return box, box.minimize
     plain = objective.whitened_program
     program = PenalizedProgram(plain, objective.basis.matrix, terms) if terms else plain
     search = FactorSearch(program, 0.0, max_steps, deadline)
@@ -269,13 +250,18 @@ def _minimize_factor(
 
 
 @dataclass
-class _Search:
-    """A program with added functions of the metric, and what a descent of it may take."""
+class WeightsSearch:
+    """Newton's method on the weights w of the features, for metrics that are diagonal.
+
+    A step is made on the weights that are free to move, by conjugate gradients, and cut off at zero
+    (Bertsekas). w = z / scale: the second moment of the pairs plus R then has a unit diagonal.
+    """
 
     program: PairProgram
-    terms: Sequence[Term]
+    terms: Sequence[Term]  # what is added, as functions of the metric
     max_steps: int
     deadline: float
+    scale: FloatArray
     steps: int = field(default=0, init=False)
     passes: int = field(default=0, init=False)
 
@@ -283,73 +269,6 @@ class _Search:
     def is_over(self) -> bool:
         """Whether all steps are made, or the time is up."""
         return self.steps >= self.max_steps or time.perf_counter() >= self.deadline
-
-
-@dataclass
-class BoxSearch(_Search):
-    """Accelerated projected gradient steps over the metrics between zero and an upper bound.
-
-    In coordinates where the bound B is the identity, A = B^{1/2} S B^{1/2} with 0 <= S <= I. How
-    far S is from the optimum is bounded by its gradient G: at most <G, S> plus the sum of the sizes
-    of G's negative eigenvalues (Frank and Wolfe). The program is in the coordinates `root`.
-    """
-
-    root: FloatArray
-    inverse: FloatArray
-    curvature: float = field(default=0.0, init=False)
-
-    def minimize(self, A: FloatArray, tol: float) -> FloatArray:
-        """Descend from the metric A, and return a factor of the metric at the end."""
-        S = _clip(self.inverse @ A @ self.inverse)
-        current = Iterate(S, S, *self._at(S))
-        if not self.curvature:
-            size = float(np.linalg.norm(current.gradient))
-            self.curvature = max(size, float(np.finfo(np.float64).tiny))
-        while not self.is_over:
-            if self.steps % 10 == 0 and self._gap(current.B) <= TOLERANCE_SHARE * tol:
-                break
-            self.steps += 1
-            current, self.curvature = projected_step(self._at, _clip, current, self.curvature)
-        return self.root @ _clipped_factor(current.B)
-
-    def _gap(self, S: FloatArray) -> float:
-        """A bound on how far the value at S is from the least, relative to it."""
-        value, gradient = self._at(S)
-        least = float(np.sum(np.minimum(np.linalg.eigvalsh(gradient), 0.0)))
-        return (float(np.vdot(gradient, S)) - least) / max(1.0, abs(value))
-
-    def _at(self, S: FloatArray) -> tuple[float, FloatArray]:
-        self.passes += 1
-        value, gradient = self.program.value_and_gradient(S)
-        metric = symmetrize(self.root @ S @ self.root)
-        for term in self.terms:
-            point = term(metric)
-            value = value + point.value
-            gradient = gradient + symmetrize(self.root @ point.gradient @ self.root)
-        return value, gradient
-
-
-def _clipped_factor(S: FloatArray) -> FloatArray:
-    """A factor of S with its eigenvalues clipped to [0, 1]."""
-    eigenvalues, vectors = np.linalg.eigh(symmetrize(S))
-    kept = eigenvalues > 0.0
-    return np.asarray(vectors[:, kept] * np.sqrt(np.minimum(eigenvalues[kept], 1.0)))
-
-
-def _clip(S: FloatArray) -> FloatArray:
-    factor = _clipped_factor(S)
-    return np.asarray(factor @ factor.T)
-
-
-@dataclass
-class WeightsSearch(_Search):
-    """Newton's method on the weights w of the features, for metrics that are diagonal.
-
-    A step is made on the weights that are free to move, by conjugate gradients, and cut off at zero
-    (Bertsekas). w = z / scale: the second moment of the pairs plus R then has a unit diagonal.
-    """
-
-    scale: FloatArray
 
     def minimize(self, A: FloatArray, tol: float) -> FloatArray:
         """Descend from the metric A, and return a factor of the metric at the end."""

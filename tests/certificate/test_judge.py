@@ -17,7 +17,7 @@ from judge import INFEASIBLE, Judge, ball, block_of, is_proven_psd
 from penalized import BLOCKS, random_penalized
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound, UpperBound
+from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound
 
 # The judge, judged
 
@@ -44,9 +44,6 @@ def test_the_judge_tells_feasible_from_infeasible_and_either_from_undecided():
     for penalty, at, verdict in [
         (TraceBound(5.0), A, 0),
         (TraceBound(5.0 - 1e-15), A, INFEASIBLE),
-        (UpperBound(np.diag([1.0 + 1e-15, 4.0 + 1e-14])), A, 0),
-        (UpperBound(np.diag([1.0 - 1e-15, 5.0])), A, INFEASIBLE),
-        (UpperBound(np.diag([1.0, 4.0])), A, None),
         (Diagonal(), A, 0),
         (Diagonal(), mixed, INFEASIBLE),
         (Sparse(3.0), mixed, 3),

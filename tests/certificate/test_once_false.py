@@ -22,7 +22,7 @@ from seraph_cvx import (
     state_m_step,
 )
 from seraph_cvx.certificate.penalized import certify_penalized
-from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, Trace, UpperBound
+from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, Trace
 from seraph_cvx.proof.verified_psd import log_determinant_bounds
 
 
@@ -98,10 +98,9 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
         (by_labels.labels, "members classes listed"),
         (streamed.pairs, "drawn"),
         (soft, "soft_labels label_matrix similar_matrix soft_label_matrix"),
-        (streamed, "previous_metric manifold_term regularizer pair_moment whitening"),
+        (streamed, "previous_metric manifold_term regularizer pair_moment"),
         (streamed, "recession_matrix"),
         (block, "bounds matrices"),
-        (UpperBound(P), "bound"),
         (Ridge(1.0, prior=P), "prior"),
         (certify(soft, P), "factor"),
     ]:

@@ -30,10 +30,10 @@ from seraph_cvx.certificate.penalized import (
 )
 from seraph_cvx.penalties import (
     Diagonal,
+    LinearConstraints,
     LogDet,
     Penalty,
     Ridge,
-    UpperBound,
     check_penalty,
 )
 from seraph_cvx.penalties.penalty import Multiplier
@@ -236,9 +236,9 @@ def test_where_f_or_a_penalty_overflows_nothing_is_claimed():
 
 
 def test_a_diagonal_factor_is_made_before_the_others_shrink_it():
-    """In whichever order the blocks are given: LL' may be below B, and its diagonal not."""
+    """In whichever order the blocks are given: LL' may be near the bound, its diagonal not."""
     B = np.array([[1.0, 0.9], [0.9, 1.0]])
-    blocks = [UpperBound(B), Diagonal()]
+    blocks = [LinearConstraints([[1.0, -1.0], [-1.0, 1.0]], upper=0.5), Diagonal()]
     for penalties in (blocks, blocks[::-1]):
         objective = random_objective(0, "hyper", n=8, m=2, penalties=penalties)
         found = certify_penalized(objective, 0.99 * np.linalg.cholesky(B))

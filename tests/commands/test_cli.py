@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.m_step.conic import ConicMStep
-from seraph_cvx.race.m_step_race import read_race
+from seraph_cvx.race.compare import read_race
 
 FIT = "fit small.csv --label species"
 FIT_FLOWERS = "fit flowers.csv --label species"
@@ -64,15 +63,6 @@ def test_demo_states_the_certificate_of_the_fit_and_draws_it(folder):
     ):
         assert phrase in words(result.stdout)
     assert (folder / "seraph-cvx-demo.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_demo_without_picture_or_matplotlib_writes_nothing(folder, no_matplotlib):
-    assert run("demo --no-picture").stderr == ""
-    result = run("demo")
-    assert result.exit_code == 0
-    assert "no metric can have" in words(result.stdout)
-    assert 'matplotlib is not installed. Run pip install "seraph-cvx[plot]"' in words(result.stderr)
-    assert names_in(folder) == []
 
 
 # The metric that fit writes is the estimator's
@@ -130,29 +120,6 @@ def test_a_label_that_looks_unknown_is_taken_for_a_class_and_noted_unless_it_is_
     assert "2 classes, 4 labeled" in words(result.stdout)
     assert "read as unknown: 'unknown' (2)" in words(result.stdout)
     assert result.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("numbers", "note"),
-    [
-        ([55] * 6, "the column 'extra' is constant"),
-        (range(55, 61), "'extra' looks like a number of each row, and counts as a feature. --drop"),
-    ],
-)
-def test_a_column_that_says_nothing_is_noted_and_can_be_dropped(table, numbers, note):
-    expected = written(FIT, "small.metric.npz").metric_
-    lines = table.read_text().splitlines()
-    cells = ["extra", *numbers]
-    rows = [f"{cell},{line}" for cell, line in zip(cells, lines, strict=True)]
-    table.write_text("\n".join(rows) + "\n")
-    result = run(f"{FIT} --out m.npz")
-    assert note in words(result.stderr)
-    assert "'length'" not in result.stderr
-    if "constant" in note:
-        metric = load_model("m.npz")[-1].metric_
-        np.testing.assert_allclose(metric[1:, 1:], expected, rtol=1e-6, atol=1e-9)
-    assert run(f"{FIT} --drop extra --force").stderr == ""
-    assert np.array_equal(load_model("small.metric.npz")[-1].metric_, expected)
 
 
 @pytest.fixture
@@ -257,22 +224,6 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
     assert set(re.findall(r"--[a-z-]+", result.stderr)) <= set(known)
     late = run(f"{FIT} --time-limit 1e-9 --force")
     assert_answered_in_words(late, ["status is time_limit", "Raise --time-limit."], 1)
-
-
-def test_other_warnings_are_shown_too(table, monkeypatch):
-    inner = SERAPH._minimize
-
-    def warn_and_learn(model, pairs):
-        warnings.warn("the sky is falling", stacklevel=1)
-        L, not_reached = inner(model, pairs)
-        return L, [*not_reached, FutureWarning("so is the moon")]
-
-    monkeypatch.setattr(SERAPH, "_minimize", warn_and_learn)
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        result = run(FIT)
-    assert "Note: the sky is falling" in result.stderr
-    assert "FutureWarning: so is the moon" in result.stderr
 
 
 def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, folder, monkeypatch):
@@ -381,7 +332,7 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
         "--solvers newton,mine=solver_of_mine:without_license"
     )
     notes = [
-        "mine at 0.001: error (RuntimeError: license not found",
+        "mine at tol 0.001: error (RuntimeError: license not found",
         "No pictures: matplotlib is not installed",
         "Resumed with other time_limit: 5.0, then 7.0.",
     ]

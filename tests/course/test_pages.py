@@ -2,146 +2,47 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 from importlib import import_module
-from inspect import cleandoc
 from os.path import dirname, normpath
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 import pytest
 from course import LECTURE as FOLDER
 
-from seraph_cvx.display.mathml import to_mathml, to_text
-from seraph_cvx.display.symbols import GREEK
-
 pytestmark = pytest.mark.once
 
-SYMBOLS = import_module("symbols").SYMBOLS
 CHAPTERS = sorted(FOLDER.glob("chapter*.py"), key=lambda path: int(path.stem[len("chapter") :]))
 INDEX, PLAN = ((FOLDER / name).read_text(encoding="utf-8") for name in ("README.md", "teacher.md"))
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
-
-
-def calls(chapter, name):
-    tree = ast.parse(chapter.read_text(encoding="utf-8"))
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [call for call in found if ast.unparse(call.func) == name]
-
-
-def prose(chapter):
-    """What a chapter hands to mo.md."""
-    texts = []
-    for call in calls(chapter, "mo.md"):
-        parts = getattr(call.args[0], "values", call.args)  # an f-string has several
-        words = (part.value if isinstance(part, ast.Constant) else "..." for part in parts)
-        texts.append(cleandoc("".join(words)))
-    return "\n".join(texts)
 
 
 # The plan ------------------------------------------------------------------------------------
 
 
 @each_chapter
-def test_chapter_has_a_goal_a_time_questions_an_exercise_formulas_and_pictures_that_move(chapter):
-    text, number = prose(chapter), chapter.stem.removeprefix("chapter")
+def test_chapter_has_a_goal_a_time_questions_and_an_exercise(chapter):
+    text, number = chapter.read_text("utf-8"), chapter.stem.removeprefix("chapter")
     assert "**Goal.**" in text
     assert 20 <= int(re.search(r"\*\*Time\.\*\* (\d+) minutes", text)[1]) <= 30
-    assert len(re.findall(r"^/// details \| \d\. .+\?$", text, re.M)) == 3
-    problems = FOLDER / re.search(rf"\[Problem set {number}\]\((.+?)\)", text)[1]
-    assert problems.is_file()
-    assert f"`seraph-cvx check-exercise set{number} FILE`" in " ".join(text.split())
-    shown = {argument.id for call in calls(chapter, "formulas") for argument in call.args}
-    assert len(shown) >= 3
-    assert len(calls(chapter, "Moving")) >= 2
+    assert len(re.findall(r"^ */// details \| \d\. .+\?$", text, re.M)) == 3
+    assert (FOLDER / re.search(rf"\[Problem set {number}\]\((.+?)\)", text)[1]).is_file()
     places = re.findall(rf"^\| .+\? \| ({number}\.\d) \|$", INDEX, re.M)
     assert len(places) == 5
-    assert set(places) <= set(re.findall(r"^## (\d+\.\d) ", text, re.M))
+    assert set(places) <= set(re.findall(r"^ *## (\d+\.\d) ", text, re.M))
     assert f"]({chapter.name})" in INDEX
-
-
-@each_chapter
-def test_chapter_has_no_formula_of_its_own_and_typesets_its_symbols(chapter):
-    words = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(chapter))
-    assert not re.search(r"[Σ∑∏∫√\\$]|\b(ln|log|exp)[ (]|<m(ath|i|row)\b", words)
-    assert not re.search(r"\b(lambda|eta|mu|beta|sigma|alpha|nu|tau|rho)\b|\w_\w|\^", words)
 
 
 def test_teachers_page_names_every_chapter_problem_set_and_exercise():
     named = set(re.findall(r"\]\((?:[\w./]*/)?(\w+\.py)\)", PLAN))
     exercises = FOLDER.parent.glob("exercises/*.py")
     assert {path.name for path in (*CHAPTERS, *exercises)} <= named
-
-
-# One letter, one meaning ---------------------------------------------------------------------
-
-LETTER = re.compile(r"\\mathcal\{\w\}|\\(?:operatorname|hat)\{[^}]*\}|\\[a-zA-Z]+|[a-zA-Z]")
-NO_LETTERS = {
-    *("left", "right"),
-    *("sum", "min", "max", "sup", "inf", "ln", "exp", "log", "arg", "frac", "sqrt", "top", "nabla"),
-    *("leq", "geq", "neq", "in", "cup", "succeq", "succ", "Rightarrow", "Leftrightarrow", "langle"),
-    *("rangle", "quad", "leftarrow", "circ", "to", "dots", "emptyset"),
-}
-"""Commands of LaTeX that are signs, not letters."""
-
-
-def letters(latex):
-    """The letters of a formula, as LaTeX; the d of a derivative is none."""
-    latex = re.sub(r"\\frac\{d(\^2)?\}\{d ?([^{}]|\{[^{}]*\})*\}", "", latex)
-    found = set(LETTER.findall(latex))
-    return {one for one in found if one.removeprefix("\\") not in NO_LETTERS and "{" not in one} | {
-        one for one in found if "mathcal" in one
-    }
-
-
-def test_no_letter_has_two_meanings():
-    first = [one for symbol in SYMBOLS for one in re.split(r" *, *", symbol.latex)]
-    heads = [LETTER.match(one)[0] for one in first]
-    assert len(first) == len(set(first))
-    for symbol in SYMBOLS:
-        for head in {LETTER.match(one)[0] for one in re.split(r" *, *", symbol.latex)}:
-            assert heads.count(head) == len(
-                [one for one in re.split(r" *, *", symbol.latex) if LETTER.match(one)[0] == head]
-            ), f"{head} stands in two rows of the table"
-    assert [symbol.chapter for symbol in SYMBOLS] == sorted(symbol.chapter for symbol in SYMBOLS)
-
-
-@each_chapter
-def test_every_letter_of_a_chapter_is_in_the_table_from_that_chapter_on(chapter):
-    number = int(chapter.stem.removeprefix("chapter"))
-    known = set().union(*(letters(s.latex) for s in SYMBOLS if s.chapter <= number))
-    for formula in shown_formulas(chapter):
-        unknown = letters(formula.latex) - known
-        assert not unknown, f"{formula.name}: {unknown}"
-        for line in formula.latex.splitlines():
-            ElementTree.fromstring(to_mathml(line))
-            assert "\\" not in to_text(line)
-    in_latex = {sign: f"\\{name}" for name, sign in GREEK.items()}
-    italic = re.findall(r"(?<![\w*])\*([A-Za-zα-ωΛΔΦ]+)\*(?!\*)", prose(chapter))
-    words = {one for one in italic if len(one) <= 2}  # longer ones are stressed words
-    for one in set("".join(words)):
-        assert in_latex.get(one, one) in known, one
-
-
-def shown_formulas(chapter):
-    """The formulas of a chapter, as it imports them."""
-    names = {argument.id for call in calls(chapter, "formulas") for argument in call.args}
-    found = []
-    for node in ast.walk(ast.parse(chapter.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            shown = [alias.name for alias in node.names if alias.name in names]
-            found += [getattr(import_module(node.module), name) for name in shown]
-    assert len(found) == len(names)
-    return found
 
 
 # The pages -----------------------------------------------------------------------------------
@@ -159,7 +60,7 @@ MOST_BYTES = 1_000_000
 
 
 @pytest.mark.slow
-def test_the_site_and_the_course_in_it(tmp_path):
+def test_the_site_and_the_course_in_it(tmp_path, request):
     """One build, which runs gallery and chapters, and one browser for all that is asked of them."""
     site, log = tmp_path / "site", tmp_path / "doctrees"
     command = [sys.executable, "-m", "sphinx", FOLDER.parent, site, "-W", "-q", "-d", log]
@@ -174,22 +75,17 @@ def test_the_site_and_the_course_in_it(tmp_path):
     for path in CHAPTERS:
         check_notebook(site / "course" / f"{path.stem}.ipynb")
     check_links(site)
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    browser = request.getfixturevalue("browser")
     main = [site / f"{name}.html" for name in MAIN_PAGES]
     course = sorted((site / "course").glob("*.html"))
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = browser.new_context(offline=True)
-        for page in (*main, *course):
-            look_at(context, page)
-        slides = {page for page in course if page.stem.endswith("-slides")}  # chapters once more
-        look_for_barriers(browser, "light", {*main, *course} - slides)
-        some = ("course/chapter10", "course/chapter10-slides", "course/set_1_cone", "course/index")
-        some += ("index", "api", "api/seraph_cvx.SERAPH", "gallery/plot_1_convexity", "cheat-sheet")
-        look_for_barriers(browser, "dark", [site / f"{name}.html" for name in some])
-        browser.close()
+    context = browser.new_context(offline=True)
+    for page in (*main, *course):
+        look_at(context, page)
+    slides = {page for page in course if page.stem.endswith("-slides")}  # chapters once more
+    look_for_barriers(browser, "light", {*main, *course} - slides)
+    some = ("course/chapter10", "course/chapter10-slides", "course/set_1_cone", "course/index")
+    some += ("index", "api", "api/seraph_cvx.SERAPH", "gallery/plot_1_convexity", "cheat-sheet")
+    look_for_barriers(browser, "dark", [site / f"{name}.html" for name in some])
 
 
 def test_without_a_site_the_course_has_every_page_that_its_texts_link_to():

@@ -214,8 +214,6 @@ REFUSED = {
     "trace_weight='some'": {"trace_weight": "some"},
     'use "raise" or "keep"': {"on_interrupt": "stop"},
     "callback=3 is no function": {"callback": 3},
-    "newton takes no polish: that is for conic solvers": {"polish": True},
-    'polish is for .*algorithm="em"': {"algorithm": "direct", "polish": True},
     "callback is for the M-steps": {"algorithm": "direct", "callback": print},
 }
 

@@ -12,7 +12,6 @@ from seraph_cvx.estimators import evidence
 from seraph_cvx.estimators.evidence import (
     LeaveOneOut,
     Neighborhood,
-    describe_features,
     doubt_about_labels,
     leave_one_out,
 )
@@ -129,22 +128,6 @@ def test_a_metric_that_labels_do_not_support_is_mixed_with_the_euclidean_one():
     C = np.cov(noise.T)
     expected = (1 - rest) * mixed + rest * np.vdot(mixed, C) / np.trace(C) * np.eye(3)
     np.testing.assert_allclose(model.metric_, expected, atol=1e-6 * np.max(expected))
-
-
-def test_what_spoils_the_features_is_named_with_its_cure():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(200, 4))
-    assert describe_features(X) == []
-    X[:, 1] = 5.0
-    X[:, 2] = np.exp(2.5 * rng.normal(size=200))
-    X = np.column_stack([X, 2.0 * X[:, 3] - 1.0])
-    constant, heavy, same = describe_features(X, ["a", "b", "c", "d", "e"])
-    assert constant.startswith("Constant: 'b'.")
-    assert heavy.startswith("Heavy tails: 'c'.")
-    assert "logarithms" in heavy
-    assert same.startswith("Nearly the same: 'd' and 'e'.")
-    fitted = SERAPH().fit(X, np.where(np.arange(200) < 8, np.arange(200) % 2, -1))
-    assert fitted.data_notes_[0].startswith("Constant: feature 1")
 
 
 def test_the_default_is_kept_unless_another_candidate_leads_by_enough():

@@ -31,7 +31,6 @@ from seraph_cvx.penalties import (
     Sparse,
     Trace,
     TraceBound,
-    UpperBound,
 )
 
 PRIOR = np.diag([2.0, 1.0, 1.0, 0.5])
@@ -42,7 +41,6 @@ BLOCKS = {
     "LogDet": LogDet(0.5),
     "LogDet, prior": LogDet(0.5, prior=PRIOR),
     "TraceBound": TraceBound(1.5),
-    "UpperBound": UpperBound(PRIOR),
     "Sparse": Sparse(2.0),
     "LinearConstraints": LinearConstraints([PRIOR, np.eye(4)], upper=[1.0, 2.0]),
     "LinearConstraints, equal": LinearConstraints(np.eye(4), equal=2.0, tolerance=1e-8),
@@ -122,7 +120,7 @@ def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_reference():
 
 
 def test_the_constraints_hold_before_the_share_of_the_identity():
-    bound = UpperBound(0.1 * np.eye(4))
+    bound = TraceBound(0.1)
     mixed, whole = (SERAPH(penalties=[bound], identity_share=a).fit(X, Y) for a in ("auto", 0.0))
     assert bound.value(whole.metric_) == 0.0
     np.testing.assert_array_equal(whole.metric_, mixed.m_step_metric_)
@@ -184,7 +182,7 @@ def direct(**parameters):
         (direct, [TraceBound(1.5)], ValueError, r"TraceBound\(1\.5\) is not smooth.*\"em\""),
         *(
             (KernelSERAPH, [BLOCKS[name]], ValueError, r"refers to the features.*use SERAPH")
-            for name in ("Diagonal", "Sparse", "UpperBound", "LinearConstraints", "Ridge, prior")
+            for name in ("Diagonal", "Sparse", "LinearConstraints", "Ridge, prior")
         ),
     ],
 )

@@ -50,8 +50,7 @@ def test_each_measurement_has_its_rows_and_every_number_is_positive(monkeypatch)
     assert rows[0]["fastest factor"] == "L-BFGS-B/factor"
     rows += rows_of(m_steps.bench_certificate, ["iris"])
     rows += rows_of(passes.bench_face, sizes=(220,), m=3, rho=2)
-    rows += rows_of(passes.bench_shares, sizes=(400,), m=3)
-    assert len(rows) == 6
+    assert len(rows) == 5
     for row in rows:
         assert all(0.0 < x < np.inf for x in row.values() if isinstance(x, float)), row
 

@@ -41,7 +41,7 @@ def test_every_known_method_makes_something_of_a_draw():
         assert row["error"] <= 50.0
 
 
-def test_the_program_makes_page_table_and_picture_of_a_folder(tmp_path):
+def test_the_program_makes_page_and_table_of_a_folder(tmp_path):
     out, tables = tmp_path / "r", tmp_path / "tables"
     tables.mkdir()
     X, y = blobs()
@@ -51,7 +51,6 @@ def test_the_program_makes_page_table_and_picture_of_a_folder(tmp_path):
     done = run_defaults(*asked, "--out", out)
     assert done.exit_code == 0, done.output
     assert (out / "defaults.md").read_text() in done.stdout
-    assert (out / "defaults.png").read_bytes().startswith(b"\x89PNG")
     journal = (out / "runs.jsonl").read_text()
     assert run_defaults(*asked, "--out", out, "--resume").exit_code == 0
     assert (out / "runs.jsonl").read_text() == journal
@@ -74,5 +73,3 @@ def test_ranks_and_critical_differences_are_those_that_demsar_prints(level, diff
     found = mean_ranks(["C4.5", "m", "cf", "m+cf"], ranks, level)
     np.testing.assert_allclose(found.ranks, [1.964, 2.000, 2.893, 3.143], atol=5e-4)
     assert found.critical_difference == pytest.approx(difference, abs=6e-3)
-    everything = [("m+cf", "m", "cf", "C4.5")]
-    assert found.groups == (everything if level == 0.05 else [("m+cf", "m", "cf"), ("cf", "C4.5")])

@@ -134,15 +134,6 @@ def test_failures_are_rows_with_their_reason_and_the_others_go_on(one_run_server
     assert kinds == ["run"] + ["cell"] * 5
 
 
-@pytest.mark.slow
-def test_the_time_cap_cuts_off_what_is_beyond_it_and_says_so(one_run_server):
-    """Each sleeps a second: a busy machine has 0.7 s to spare for the first."""
-    rows = run_methods(["iris"], ["sleep=planted_methods:sleep"], 3, time_cap=1.7).rows
-    assert [row["outcome"] for row in rows] == ["done", "cut off", "cut off"]
-    assert "time limit" in rows[1]["detail"]
-    assert "spent" in rows[2]["detail"]
-
-
 def test_the_program_writes_table_2_its_judgment_and_figure_3_of_the_same_runs(
     cheap_runs, tmp_path
 ):

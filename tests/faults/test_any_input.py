@@ -394,8 +394,10 @@ def test_a_manifold_term_that_is_zero_but_for_rounding_off_the_data_leaves_the_b
     X = np.outer([-1.75, 0.75, -2.0], [1.0, 1.0])
     pairs = PairSet.from_labels(X, [0, 0, -1])
     objective = MStepObjective(pairs, trace_weight=0.0, manifold_term=manifold_term(X, 1e-3))
-    assert objective.whitening.shape == (2, 1)
-    assert np.ptp(objective.whitening) <= 1e-12 * np.max(np.abs(objective.whitening))
+    assert objective.moments.whitening.shape == (2, 1)
+    assert np.ptp(objective.moments.whitening) <= 1e-12 * np.max(
+        np.abs(objective.moments.whitening)
+    )
 
 
 def test_one_class_alone_has_no_critical_trace_weight_by_rounding():

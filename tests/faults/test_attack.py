@@ -24,7 +24,7 @@ from command_line import TABLE, run, words
 from seraph_cvx import SERAPH
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.processes.isolation import resident_bytes
-from seraph_cvx.race.m_step_race import read_race
+from seraph_cvx.race.compare import read_race
 from seraph_cvx.race.race_table import EMPTY_ROW
 
 pytestmark = pytest.mark.slow
@@ -161,7 +161,6 @@ def test_tables():
         "--unknown a",
         "--missing 9999 --impute median",
         "--no-standardize",
-        "--thousands .",
     ]
     for k in range(N_TABLES):
         rows = [line.split(",") for line in TABLE.strip().split("\n")]

@@ -101,7 +101,7 @@ BAD_VALUES = [
             "peak_bytes": (ENORMOUS,),
         },
     ),
-    (REFERENCE, {"upper": (ENORMOUS,), "n_points": (ENORMOUS, None)}),
+    (REFERENCE, {"upper": (ENORMOUS,), "n_points": (ENORMOUS,)}),
     ({"kind": "race", "time_limit": 5.0}, {"time_limit": (None, "long"), "versions": (3,)}),
 ]
 """Values that a line cannot have, by their names; None: it lacks the name."""

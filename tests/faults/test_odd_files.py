@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import signal
@@ -143,30 +142,6 @@ def test_a_kernel_model_whose_mean_is_no_number_is_refused(tmp_path, mean):
 def test_an_endless_device_is_not_read():
     with pytest.raises(OSError, match="a device or a pipe"):
         load_model("/dev/zero")
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words_said"),
-    [
-        (None, "is not a file of np.savez"),
-        ({"trace_weight": np.array("one")}, "trace_weight"),
-        ({"trace_weight": np.array(1j)}, "trace_weight"),
-        ({"trace_weight": np.array([1.0, 2.0])}, "trace_weight"),
-        ({"unlabeled_weight": np.array(-1.0)}, "unlabeled_weight"),
-        ({"X": np.array([["a", "b"]] * 6)}, "small.npz"),
-    ],
-)
-def test_odd_instances_of_ones_own_are_refused_in_words(folder, arrays, words_said):
-    Path("mine").mkdir()
-    if arrays is None:
-        content = io.BytesIO()
-        np.save(content, X)
-        Path("mine/small.npz").write_bytes(content.getvalue())
-    else:
-        np.savez("mine/small.npz", **({"X": X, "y": Y} | arrays))
-    done = run("compare --instances mine --solvers newton --tol 1e-3 --out race")
-    assert_answered_in_words(done, [words_said])
-    assert not Path("race").exists() or list(Path("race").iterdir()) == []
 
 
 # Signals

@@ -1,14 +1,15 @@
-"""Evidence: what notebooks show is valid, escaped, honest, free; every card has one sign."""
+"""Evidence: what notebooks show is valid, escaped and honest; every card has one sign."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
+from xml.etree import ElementTree
 
 import cvxpy as cp
 import numpy as np
 import pytest
-from strict_html import Strict, strictly, verdict
 
 from seraph_cvx import (
     SERAPH,
@@ -69,13 +70,23 @@ def race(true_gap):
     return Race("Solvers <raced>", [row | {"total_seconds": 0.5}], [NASTY], {"i": {}})
 
 
+def parsed(thing):
+    """A card as XML: nothing in it is left open, and nothing runs."""
+    root = ElementTree.fromstring(thing if isinstance(thing, str) else thing._repr_html_())
+    assert {"script", "style", "link", "img", "iframe"}.isdisjoint(each.tag for each in root.iter())
+    assert not [name for each in root.iter() for name in each.attrib if name.startswith("on")]
+    return root
+
+
 def text_of(thing):
-    return "".join(strictly(thing).words)
+    return "".join(parsed(thing).itertext()).strip()
 
 
-def value_of(thing, name):
-    words = strictly(thing).words[::-1]  # formulas come first
-    return words[words.index(name) - 1]
+def verdict(thing):
+    """The words and the tone of the badge."""
+    (badge,) = parsed(thing).iter("span")
+    colors = re.search(r"^color:(#\w+);background:(#\w+)", badge.get("style"))
+    return badge.text, Tone(colors.groups())
 
 
 FAR = certify(OBJECTIVE, np.eye(2))
@@ -108,15 +119,6 @@ def test_every_card_is_valid_and_has_its_verdict(make, words, tone):
     assert text_of(thing).startswith((type(thing).__name__, "Solvers <raced>", "Nobody"))
 
 
-def test_the_strict_parser_can_be_red():
-    blocks = ("<p>x</p>", "<b><i>x</b></i>", "<br/>", "<tr></tr>", "<!-- x -->", "<b>x")
-    styled = ('<b onclick="x()">y</b>', '<b style="color:red">x</b>', '<b style="a:url(x)">x</b>')
-    Strict("<div><b>x</b></div>")
-    for bad in (*blocks, *styled):
-        with pytest.raises((AssertionError, KeyError)):
-            Strict(f"<div>{bad}</div>")
-
-
 def test_a_card_escapes_what_it_is_given():
     strange = replace(solution(), solver=NASTY, solver_status=NASTY, message=NASTY)
     table = ResultTable(NASTY, [{NASTY: NASTY}])
@@ -129,8 +131,7 @@ def test_a_fitted_estimator_has_its_card_beside_the_box_of_scikit_learn():
     model = fitted()
     shown = estimator_card(model)
     assert verdict(shown) == ("certified", Tone.GOOD)
-    assert float(value_of(shown, "relative gap")) <= 1e-8
-    assert value_of(shown, "J") == f"{model.history_[-1].descent_value:.6f}"
+    assert f"{model.history_[-1].descent_value:.6f}" in text_of(shown)
     for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert "sk-" in html.partition(shown)[0]
         assert shown in html

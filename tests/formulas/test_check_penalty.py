@@ -18,7 +18,6 @@ from seraph_cvx.penalties import (
     Sparse,
     Trace,
     TraceBound,
-    UpperBound,
     check_penalty,
 )
 from seraph_cvx.penalties.penalty import Multiplier
@@ -36,12 +35,10 @@ BLOCKS = [
     LogDet(0.5),
     LogDet(2.0, prior=DEFINITE),
     TraceBound(2.0),
-    UpperBound(DEFINITE),
     LinearConstraints(SOME, upper=[3.0, 0.5]),
     LinearConstraints(SOME, equal=np.trace(SOME, axis1=1, axis2=2)),
     LinearConstraints([np.eye(4), -np.eye(4)], upper=[3.0, -1.0]),  # dependent
     TraceBound(1e-2),
-    UpperBound(1e3 * DEFINITE),
     Diagonal(),
     Sparse(0.3),
 ]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 import tracemalloc
 from dataclasses import replace
 from itertools import islice
 
 import array_api_strict
-import joblib
 import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.engine import device, distances, pair_sums
-from seraph_cvx.engine.cluster import ClusterSums
+from seraph_cvx.engine import device, distances
 from seraph_cvx.engine.distances import BatchSums, Layout, PairTerms
 from seraph_cvx.engine.moments import each_labeled, each_similar
 from seraph_cvx.engine.pair_sums import PairSums
@@ -79,22 +76,15 @@ def test_unlabeled_pairs_by_threads(terms, size):
         check(sums.over_unlabeled([METRIC], terms), by_hand(pairs.unlabeled))
 
 
-def workers_for_few_points(monkeypatch):
-    """Sums go by workers, which are threads, however few the points are."""
-    monkeypatch.setattr(pair_sums, "ENOUGH_FOR_WORKERS", 2)
-    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
-
-
-@pytest.mark.parametrize("where", ["workers", "device", "sample"])
+@pytest.mark.parametrize("where", ["device", "sample"])
 def test_unlabeled_pairs_elsewhere(monkeypatch, where):
     """Drawn pairs stand for all; on a device labeled pairs are summed too."""
-    workers_for_few_points(monkeypatch)
     monkeypatch.setattr(device, "DEVICE_BLOCK", 16)
     points = array_api_strict.asarray(X) if where == "device" else X
     pairs = PairSet.from_constraints(points, SIMILAR, DISSIMILAR, *CONFIDENCES)
     pairs = pairs.sampled(200, random_state=0) if where == "sample" else pairs
     sums = PairSums.of(pairs)
-    assert sums.is_remote
+    assert sums.remote is not None
     share = pairs.n_unlabeled / 200 if where == "sample" else 1.0
     totals, matrix = by_hand(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
     expected = [share * total for total in totals], share * matrix
@@ -186,33 +176,6 @@ def test_threads_change_no_bit_and_strips_nothing_but_rounding(
     assert_close(alone, facts(program(MStepObjective(pairs)), *factors))
 
 
-@pytest.mark.parametrize(("kind", "whitened"), [("classes", True), ("constraints", False)])
-def test_workers_find_the_same_in_whatever_shares(
-    small_blocks, factors, kind, whitened, monkeypatch
-):
-    """Workers are threads in this test; in coordinates that turn and shift the points, too."""
-    here = facts(descent_program(MStepObjective(labeled_by(kind)), whitened=whitened), *factors)
-    workers_for_few_points(monkeypatch)
-    objective, found = MStepObjective(labeled_by(kind)), []
-    assert objective.sums.is_remote
-    for n_jobs in (1, 2, 5):
-        with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
-            found.append(facts(descent_program(objective, whitened=whitened), *factors))
-    for one, other, third in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(one, third)
-    assert_close(found[0], here)
-
-
-def test_points_that_were_used_travel_on(factors, monkeypatch):
-    """A worker may hand them to another one: what it made of them stays."""
-    workers_for_few_points(monkeypatch)
-    sums = descent_program(MStepObjective(labeled_by("classes")), whitened=True).sums.remote
-    here = sums.shipment.points_in(sums.point_coordinates)
-    moved = pickle.loads(pickle.dumps(sums.shipment))
-    np.testing.assert_array_equal(moved.points_in(sums.point_coordinates), here)
-
-
 def test_no_list_of_blocks_grows_with_the_pairs():
     large = Layout(1_000_000, ClassLabels(np.arange(1_000), np.arange(1_000) % 3))
     tracemalloc.start()
@@ -222,4 +185,3 @@ def test_no_list_of_blocks_grows_with_the_pairs():
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
-    assert len(pickle.dumps(large)) < 20_000

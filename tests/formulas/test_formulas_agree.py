@@ -58,7 +58,7 @@ def assert_as_in_the_paper(objective, A=None):
     V, c, b = dual_terms(objective)
     assert_same(objective.pair_moment, (V.T * c) @ V)
     assert_same(objective.label_matrix, (V.T * b) @ V)
-    assert_same(objective.label_total, b.sum())
+    assert_same(objective.pair_total - objective.recession_total, b.sum())
 
     def paper_7(metric):
         return by_the_paper(objective, paper.simplified_objective, metric)

@@ -111,20 +111,6 @@ class Divergence(Block):
 
 
 @dataclass(frozen=True, eq=False)
-class Ceiling(Block):
-    """bound - A is PSD."""
-
-    bound: np.ndarray
-
-    def value(self, A):
-        return definite(exact(self.bound) - A)
-
-    def dual(self, Z):
-        is_psd = is_proven_psd(Z)
-        return (Z, (Z * exact(self.bound)).trace()) if is_psd else None
-
-
-@dataclass(frozen=True, eq=False)
 class OffDiagonalZero(Block):
     """A_ij = 0 for i != j."""
 
@@ -221,7 +207,6 @@ def block_of(penalty, m):
             float(p.weight), np.eye(m) if p._inverse is None else np.array(p._inverse)
         ),
         "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
-        "UpperBound": lambda p: Ceiling(symmetric(p.bound)),
         "Diagonal": lambda p: OffDiagonalZero(),
         "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
         "LinearConstraints": lambda p: Equations(

@@ -15,7 +15,6 @@ from seraph_cvx.penalties import (
     Sparse,
     Trace,
     TraceBound,
-    UpperBound,
 )
 
 
@@ -60,11 +59,6 @@ def _log_det(objective, rng):
 def _trace_bound(objective, rng):
     bound = _weight(rng, 0.5)
     return TraceBound(bound), lambda A: (0.0, [cp.trace(A) <= bound])
-
-
-def _upper_bound(objective, rng):
-    bound = rng.uniform(0.1, 1.0) * _prior(objective, rng)
-    return UpperBound(bound), lambda A: (0.0, [bound - A >> 0])
 
 
 def _at_most(objective, rng):
@@ -115,7 +109,6 @@ BLOCKS = {
     "Ridge": _ridge,
     "LogDet": _log_det,
     "TraceBound": _trace_bound,
-    "UpperBound": _upper_bound,
     "at most": _at_most,
     "equal": _equal,
     "Diagonal": _diagonal,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 
 import numpy as np
@@ -19,11 +18,6 @@ def leave(X, y, seed):
 
 def not_finite(X, y, seed):
     return np.full((1, X.shape[1]), np.nan)
-
-
-def sleep(X, y, seed):
-    time.sleep(1.0)
-    return np.eye(X.shape[1])
 
 
 def warn(X, y, seed):

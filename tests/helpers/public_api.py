@@ -19,7 +19,7 @@ MODULES = {
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
     "seraph_cvx.certificate": "Certificates in detail",
     "seraph_cvx.m_step.explain": "Why an M-step is convex",
-    "seraph_cvx.race.m_step_race": "Races in detail",
+    "seraph_cvx.race.compare": "Races in detail",
     "seraph_cvx.race.solvers": "The solvers of a race",
 }
 """The public modules; an object belongs to the first one that has it."""
@@ -30,7 +30,6 @@ RESULTS = [
     "seraph_cvx.fit.alternation.Iteration",
     "seraph_cvx.fit.path.SeraphPath",
     "seraph_cvx.fit.path.PathPoint",
-    "seraph_cvx.certificate.sampling.SamplingReport",
     "seraph_cvx.proof.read_problem",
     "seraph_cvx.proof.certify.ProblemCertificate",
     "seraph_cvx.proof.conflict.Conflict",
@@ -40,7 +39,6 @@ RESULTS = [
     "seraph_cvx.estimators.evidence.LeaveOneOut",
     "seraph_cvx.display.result_table.ResultTable",
     "seraph_cvx.race.race_table.Race",
-    "seraph_cvx.race.problem_race.ProblemRace",
     "seraph_cvx.race.attempt.Attempt",
     "seraph_cvx.race.attempt.Entrant",
     "seraph_cvx.theory.verification.PaperReport",
@@ -70,10 +68,6 @@ class Member:
         if isinstance(self.raw, PROPERTIES):
             return None
         return self.raw.__func__ if isinstance(self.raw, WRAPPERS) else self.raw
-
-    @property
-    def doc(self) -> str:
-        return inspect.getdoc(self.raw if self.function is None else self.function) or ""
 
 
 def is_ours(value: Any) -> bool:
@@ -120,29 +114,6 @@ def public_objects() -> Iterator[tuple[str, str, Any]]:
             if (inspect.isclass(value) or inspect.isfunction(value)) and id(value) not in seen:
                 seen.add(id(value))
                 yield module_name, name, value
-
-
-def result_classes() -> list[type]:
-    """The classes of RESULTS."""
-    found = []
-    for path in RESULTS:
-        module, _, name = path.rpartition(".")
-        found.append(getattr(import_module(module), name))
-    return [one for one in found if inspect.isclass(one)]
-
-
-def base_classes() -> list[type]:
-    """The package's bases of public classes and results that are neither themselves."""
-    listed = [value for _, _, value in public_objects() if inspect.isclass(value)]
-    listed += result_classes()
-    bases = {base for kind in listed for base in kind.__mro__ if is_ours(base)}
-    bases = {base for base in bases if not base.__name__.startswith("_")}
-    return sorted(bases - set(listed), key=lambda base: base.__name__)
-
-
-def documented() -> list[Any]:
-    """Everything with an entry on the page."""
-    return [value for _, _, value in public_objects()] + result_classes() + base_classes()
 
 
 def members(kind: type) -> list[Member]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import judge
 import numpy as np
-from high_precision import EXTENDED, exact
+from high_precision import EXTENDED
 
 EPS = np.finfo(EXTENDED).eps
 
@@ -98,29 +98,6 @@ class SoughtDivergence(Sought):
         return at
 
 
-class SoughtCeiling(Sought):
-    def rows(self, m, unit):
-        return root_of(self.block.bound, -0.5)
-
-    def constraints(self, T):
-        W = (self.rows(len(T), 1) @ T).astype(np.float64)
-        return [(lambda S: W @ S @ W.T - np.eye(len(W)), lambda Y: W.T @ Y @ W, False)]
-
-    def made_feasible(self, L):
-        W = self.rows(len(L), 1)
-        for margin in (1e-17, 1e-15, 1e-12, 1e-9):
-            image = (W @ L).astype(np.float64)
-            if not np.all(np.isfinite(image)):
-                return 0 * L
-            largest = np.linalg.norm(image, 2) ** 2 if image.size else 0.0
-            if largest < 1.0 - margin:
-                return L
-            L = L * (np.sqrt((1 - EXTENDED(margin)) / EXTENDED(largest)) * (1 - EXTENDED(1e-17)))
-            if self.block.value(exact(L) * exact(L).transpose()) == 0:
-                return L
-        return L
-
-
 class SoughtDiagonal(Sought):
     is_diagonal = True
 
@@ -205,7 +182,6 @@ def linear(C, d, is_equality):
 SOUGHT = {
     judge.Quadratic: SoughtQuadratic,
     judge.Divergence: SoughtDivergence,
-    judge.Ceiling: SoughtCeiling,
     judge.OffDiagonalZero: SoughtDiagonal,
     judge.OffDiagonalSum: SoughtSum,
     judge.Equations: SoughtEquations,

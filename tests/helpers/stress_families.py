@@ -28,7 +28,6 @@ from seraph_cvx.penalties import (
     Sparse,
     Trace,
     TraceBound,
-    UpperBound,
 )
 
 DENORMAL = 5e-324
@@ -581,10 +580,6 @@ def log_det(rng, m, metric):
     return LogDet(weight(rng, 0.0, 5.0), prior)
 
 
-def upper_bound(rng, m, metric):
-    return UpperBound(positive_definite(rng, m, metric + rng.uniform(-2, 2)))
-
-
 def linear_matrix(rng, m):
     """Of an entry, of the trace, of a direction, or any symmetric one."""
     e, u = np.eye(m)[rng.integers(m, size=2)], rng.normal(size=m)
@@ -614,7 +609,6 @@ BLOCKS = {
     "ridge": ridge,
     "LogDet": log_det,
     "trace bound": lambda rng, m, metric: TraceBound(weight(rng, metric, 3.0)),
-    "upper bound": upper_bound,
     "diagonal metric": lambda rng, m, metric: Diagonal(),
     "sparse metric": lambda rng, m, metric: Sparse(weight(rng, -metric, 4.0)),
     "linear bounds": partial(linear_constraints, is_equality=False),

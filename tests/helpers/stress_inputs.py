@@ -62,7 +62,7 @@ from seraph_cvx import (
     seraph_path,
     solve_m_step,
 )
-from seraph_cvx.penalties import LinearConstraints, LogDet, Ridge, UpperBound
+from seraph_cvx.penalties import LinearConstraints, LogDet, Ridge
 
 SMALL = [((3, 8), (1, 4))]
 
@@ -142,7 +142,7 @@ def mutated(rng):
     terms = {"manifold_term": [None, manifold_term], "labels": labels, "unlabeled_weight": 0.5}
     settings = draw_settings(rng, pairs, trace_weight=(-3, 0), **terms)
     A, B = np.diag(decades(rng, -1, 1, size=m)), np.array([np.eye(m)])
-    kinds = [Ridge(0.3, A), LogDet(0.3, A), UpperBound(A), LinearConstraints(B, upper=own[3])]
+    kinds = [Ridge(0.3, A), LogDet(0.3, A), LinearConstraints(B, upper=own[3])]
     chosen = [kinds[k] for k in rng.permutation(len(kinds))[: integer(rng, 0, 2)]]
     own += [A, B, *(x for x in settings.values() if isinstance(x, np.ndarray))]
     found = stated(pairs, penalties=chosen, **settings)
@@ -190,7 +190,6 @@ def nearly_right(rng):
             rng,
             [
                 (Ridge(decades(rng, -3, 3), B), "prior"),
-                (UpperBound(B), "bound"),
                 (LinearConstraints(B, upper=decades(rng, -1, 1)), "matrices"),
             ],
         )

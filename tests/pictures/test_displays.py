@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from seraph_cvx.plots import (
     PosteriorDisplay,
     RegionsDisplay,
     SegmentDisplay,
-    SpectrumDisplay,
 )
 from seraph_cvx.plots.style import new_figure, picture_bytes
 
@@ -66,8 +64,6 @@ CASES = {
     "posterior": lambda: PosteriorDisplay.from_result(METRIC, X, Y),
     "posterior, classes": lambda: PosteriorDisplay.from_result(METRIC, X, TWENTY, 1.0, LONG_NAMES),
     "posterior without labels": lambda: PosteriorDisplay.from_result(METRIC, X),
-    "spectrum": lambda: SpectrumDisplay.from_result(METRIC),
-    "spectra": lambda: SpectrumDisplay.from_result({"before": np.eye(4), "after": ZERO}),
     "history": lambda: HISTORY,
     "history, direct": lambda: HistoryDisplay.from_result([441.0, 352.0, 39.0, 11.9]),
     "segment": lambda: SegmentDisplay.from_result(
@@ -97,10 +93,10 @@ def test_every_display_is_drawn_with_labels_and_on_given_axes(case):
 
 
 def test_a_picture_is_saved_with_its_title_and_the_same_bytes_each_time(tmp_path):
-    display = CASES["spectrum"]()
+    display = CASES["feature weights"]()
     assert display.draw(tmp_path / "a.png", title="Mine").get_suptitle() == "Mine"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    for ending in ("png", "svg", "pdf"):
+    for ending in ("png", "svg"):
         first, second = (picture_bytes(display.draw(), ending) for _ in range(2))
         assert first == second
 
@@ -114,7 +110,6 @@ def test_no_picture_imports_pyplot():
     ("given", "message"),
     [
         ((PosteriorDisplay, METRIC, X, Y[:3]), "one label each"),
-        ((SpectrumDisplay, {"a": -np.eye(2)}), "the metric 'a' is not positive"),
         ((HistoryDisplay, []), "history is empty"),
         ((DualityDisplay, [(0, 1.0, 2.0)]), "dual value is above the primal"),
         ((FeatureWeightsDisplay, np.eye(2), ["a", "b", "c"]), "2 features, but 3 feature_names"),
@@ -127,34 +122,12 @@ def test_errors_name_the_culprit(given, message):
         kind.from_result(*values)
 
 
-LINES = {
-    "history": {"descent_values": (0, 0), "paper_objective": (1, 0), "relative_gaps": (2, 0)},
-    "duality": {"primal_values": (0, 0), "dual_values": (0, 1), "gaps": (1, 0)},
-    "segment": {"convex_values": (0, 1), "paper_values": (1, 1)},
-    "path": {"ranks": (1, 1)},
-}
-"""The panel and the line that show an attribute, against the first attribute of the display."""
-
-
-@pytest.mark.parametrize("case", LINES)
-def test_lines_show_the_numbers_of_the_display(case):
-    display = CASES[case]().plot()
-    x = getattr(display, fields(display)[0].name)
-    for name, (panel, k) in LINES[case].items():
-        shown = display.axes_[panel].lines[k].get_xydata()
-        np.testing.assert_array_equal(shown, np.column_stack([x, getattr(display, name)]))
-
-
 def test_estimators_are_drawn_by_their_own_metric_threshold_and_names():
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     model = SERAPH(threshold=2.0, n_components=1).fit(frame, Y)
     display = MetricDisplay.from_estimator(model, X, Y, features=(0, 1))
     np.testing.assert_allclose(display.section, model.get_mahalanobis_matrix()[:2, :2])
     assert display.threshold == 2.0
-    spectrum = SpectrumDisplay.from_estimator(model)
-    for name, metric in (("", model.metric_), (", its last M-step", model.m_step_metric_)):
-        drawn = spectrum.eigenvalues["SERAPH" + name]
-        np.testing.assert_allclose(drawn, np.linalg.eigvalsh(metric)[::-1], atol=1e-12)
     history = HistoryDisplay.from_estimator(model)
     assert history.descent_values.tolist() == [step.descent_value for step in model.history_]
     weights = FeatureWeightsDisplay.from_estimator(model)
@@ -175,34 +148,3 @@ def test_posterior_of_a_model_is_what_it_predicts(model, monkeypatch):
     other = PosteriorDisplay.from_estimator(model, X, threshold=3.0)
     expected = paper.posterior(np.square(model.pair_distance(pairs)), 1.0, 3.0)
     np.testing.assert_allclose(other.posterior[drawn], expected)
-
-
-def test_posterior_is_eq_8_sorted_by_class_with_its_boundaries():
-    labels = np.array(["b", None, "a", "b", "a", None, "a"], dtype=object)
-    display = PosteriorDisplay.from_result(FULL_RANK, X[:7], labels, threshold=1.7)
-    assert display.blocks == [("a", 3), ("b", 2), ("unlabeled", 2)]
-    assert labels[display.order].tolist() == ["a", "a", "a", "b", "b", None, None]
-    ax = display.plot(color_bar=False).ax_
-    drawn = np.ma.filled(ax.collections[0].get_array(), np.nan)
-    i, j = np.nonzero(~np.eye(7, dtype=bool))
-    d = paper.squared_distances(X, display.order[np.column_stack([i, j])], FULL_RANK)
-    np.testing.assert_allclose(drawn[i, j], paper.posterior(d, 1.0, 1.7), rtol=1e-12)
-
-
-def test_segment_of_the_m_step_lies_below_its_chord_and_objective_7_does_not():
-    display = CASES["segment"]().plot()
-    for ax, word in zip(display.axes_, ("below", "above"), strict=True):
-        _, curve, *_ = (line.get_ydata() for line in ax.lines)
-        assert ax.get_title().endswith(f"{word} its chord")
-        assert (display.excess(curve) > 0.01) is (word == "above")
-
-
-def test_regions_and_errors_are_those_of_the_nearest_labeled_points():
-    display = regions(FULL_RANK).plot()
-    truth, v = np.digitize(X[:, 1], [-0.4, 0.4]), X[30:, None, :] - X[None, :9]
-    sides = (display.before, np.eye(4)), (display.after, FULL_RANK)
-    for ax, (side, metric), error in zip(display.axes_, sides, display.errors, strict=True):
-        nearest = truth[np.argmin(np.einsum("ijk,kl,ijl->ij", v, metric, v), axis=1)]
-        np.testing.assert_array_equal(side.classify(side.test), nearest)
-        assert error == np.mean(nearest != truth[30:])
-        assert f"{100 * error:.0f} % wrong" in ax.get_title()

@@ -16,7 +16,7 @@ from penalized import BLOCKS, random_penalized
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.numerics.psd_cone import project, symmetrize
-from seraph_cvx.penalties import Diagonal, LogDet, Ridge, Sparse, UpperBound
+from seraph_cvx.penalties import Diagonal, LinearConstraints, LogDet, Ridge, Sparse
 from seraph_cvx.race.cbf import write_cbf
 from seraph_cvx.race.suite import InstanceSpec
 from seraph_cvx.solvers.solution import OptimumNotAttained
@@ -54,7 +54,7 @@ def test_round_trip_read_back_rebuilt_solved_has_the_certified_value(tmp_path, n
     # Clarabel fails on some of the duals
     scs = {"solver": "SCS", "eps_abs": 1e-8, "eps_rel": 1e-8} if formulation == "dual" else {}
     metric, sidecar = round_trip(InstanceSpec.parse(name), path, formulation, 1e-5, **scs)
-    written, spec = path.read_bytes(), InstanceSpec(**sidecar["spec"])
+    written, spec = path.read_bytes(), InstanceSpec.parse(sidecar["instance"])
     certificate = certify(spec.objective(), metric)
     assert sidecar["lower"] <= certificate.primal_value
     assert certificate.dual_value <= sidecar["upper"]
@@ -107,14 +107,15 @@ def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, fo
         assert (block, formulation) == ("Diagonal", "dual")
     else:
         assert certify(objective, metric).relative_gap < 1e-4
-    assert sidecar["penalties"] == [repr(penalty) for penalty in objective.penalties]
-    assert bool(sidecar["note"]) == (block == "equal")
+    assert bool(sidecar["note"]) == any(
+        isinstance(b, LinearConstraints) for b in objective.penalties
+    )
 
 
 @both_formulations
 def test_several_penalties_are_written_into_one_file(tmp_path, formulation):
     prior = np.diag([1.0, 0.5, 2.0])
-    blocks = [LogDet(0.5), Ridge(2.0, prior=prior), UpperBound(2.0 * np.eye(3)), Sparse(0.1)]
+    blocks = [LogDet(0.5), Ridge(2.0, prior=prior), Sparse(0.1)]
     several = random_objective(3, "hyper", n=12, m=3, penalties=blocks)
     pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
     of_one_feature = [Diagonal(), Sparse(1.0), LogDet(0.5), Ridge(0.5)]
@@ -145,8 +146,6 @@ def test_export_writes_both_files_and_says_the_interval(tmp_path, monkeypatch):
     result = run("export", name, "--cbf", "x.cbf", "--formulation=dual")
     assert result.exit_code == 0, result.output
     sidecar = json.loads((tmp_path / "x.json").read_text())
-    assert sidecar["instance"] == InstanceSpec(**sidecar["spec"]).name == name
-    assert sidecar["formulation"] == "dual"
-    assert sidecar["penalties"] == []
+    assert (sidecar["instance"], sidecar["formulation"]) == (name, "dual")
     assert f"{sidecar['upper']:.12g}" in result.output
     assert read_cbf("x.cbf").psd_orders == [4]

@@ -14,19 +14,17 @@ from command_line import run
 from instances import random_objective
 
 from seraph_cvx import certify, compare_solvers, solve_m_step
-from seraph_cvx.cli.compare import read_instances
 from seraph_cvx.m_step.conic import options_for
 from seraph_cvx.penalties import Ridge
 from seraph_cvx.race.attempt import Attempt, NotForThisProblem
 from seraph_cvx.race.factor_solvers import nonlinear_options, on_factor, state_on_factor
-from seraph_cvx.race.formula_solvers import ListedProblem
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
 from seraph_cvx.race.suite import InstanceSpec, suite
 
 TINY = "iris-n20-standard-hyper-w1-s0"
 OTHERS = {e.solver: e for kind in ("formula", "factor") for e in kinds_of_entrants()[kind]}
 LIMITS = ("time limit", "memory limit")
-FREE = ("UNO", "CVXOPT", "QICS", "pymanopt", "L-BFGS-B", "trust-constr")
+FREE = ("UNO", "pymanopt", "L-BFGS-B")
 
 
 @pytest.fixture
@@ -47,13 +45,12 @@ def tiny():
 
 @pytest.mark.parametrize("name", [TINY, "wine-n30-standard-hyper-w0.01-s0"])
 def test_the_statement_on_the_factor_has_the_value_of_the_objective(name):
-    """By the entries of LL' where there are few, by the rows of VL where there are many."""
     objective = InstanceSpec.parse(name).objective()
-    problem = ListedProblem.of(objective)
-    L = np.random.default_rng(0).normal(size=(len(problem.program.recession), 2))
-    _, statement = state_on_factor(problem, L)
+    Z = objective.basis.matrix
+    L = np.random.default_rng(0).normal(size=(Z.shape[1], 2))
+    _, statement = state_on_factor(objective, L)
     assert not statement.is_dcp()
-    value = objective.value(problem.metric(L @ L.T))
+    value = objective.value(Z @ L @ L.T @ Z.T)
     scaled = float(statement.objective.value) * max(1.0, abs(value))
     assert scaled == pytest.approx(value, rel=1e-9)
 
@@ -65,7 +62,6 @@ def test_solvers_are_told_tolerance_and_time():
     options = {
         "UNO": {"primal_tolerance": 1e-5, "dual_tolerance": 1e-5, "time_limit": 7.0},
         "IPOPT": {"tol": 1e-5, "max_wall_time": 7.0},
-        "KNITRO": {"opttol": 1e-5, "feastol": 1e-5, "maxtime_real": 7.0},
     }
     for solver, expected in options.items():
         assert expected.items() <= nonlinear_options(solver, 1e-5, 7.0).items()
@@ -85,19 +81,19 @@ def test_each_entrant_solves_an_m_step_but_none_with_penalties(entrant, setting)
     assert attempt.claims
     assert attempt.iterations > 0
     optimum = solve_m_step(objective, tol=1e-10).value
-    excess = objective.value(attempt.matrix) - optimum
+    excess = objective.value(attempt.answer) - optimum
     assert -1e-9 <= excess <= 1e-5 * max(1.0, optimum)
     with pytest.raises(NotForThisProblem, match="no formula for the penalties"):
         entrant.solve(objective.with_penalties([Ridge(0.1)]), 1e-3, 5.0)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of pymanopt, which a race ignores
-@pytest.mark.parametrize("solver", ["L-BFGS-B", "trust-constr", "pymanopt", "CVXOPT"])
+@pytest.mark.parametrize("solver", ["L-BFGS-B", "pymanopt"])
 def test_out_of_time_an_entrant_returns_what_it_has_and_claims_nothing(entrant):
     objective = InstanceSpec.parse("iris-n30-standard-hyper-w1-s0").objective()
     attempt = entrant.solve(objective, 1e-14, 1e-9)
     assert not attempt.claims
-    assert np.all(np.isfinite(attempt.matrix))
+    assert np.all(np.isfinite(attempt.answer))
 
 
 def test_too_small_a_rank_ends_at_a_point_that_only_the_certificate_exposes(tiny):
@@ -110,11 +106,11 @@ def test_too_small_a_rank_ends_at_a_point_that_only_the_certificate_exposes(tiny
     attempt = on_factor(tiny, 1e-6, 20.0, "L-BFGS-B", rank=1, largest_rank=1)
     assert attempt.claims
     assert "rank 1 of 4" in attempt.word
-    assert tiny.value(attempt.matrix) > best.value * 1.05
-    assert certify(tiny, attempt.matrix).relative_gap > 0.05
+    assert tiny.value(attempt.answer) > best.value * 1.05
+    assert certify(tiny, attempt.answer).relative_gap > 0.05
     raised = on_factor(tiny, 1e-6, 20.0, "L-BFGS-B", rank=1)
     assert "rank 1 " not in raised.word
-    assert tiny.value(raised.matrix) == pytest.approx(best.value, rel=1e-6)
+    assert tiny.value(raised.answer) == pytest.approx(best.value, rel=1e-6)
 
 
 # A function of the user's own: each run is in a process of its own
@@ -187,23 +183,6 @@ def test_what_cannot_race_is_refused_in_words(solvers, words):
         entrants(solvers)
 
 
-# Tables of the user's own
-
-
-def test_the_command_races_on_a_folder_of_tables(tmp_path):
-    X = np.array([[0.0, 1.0], [0.2, 0.9], [2.0, 0.0], [2.1, 0.3]])
-    np.savez(tmp_path / "arrays.npz", X=X, y=[0, 0, 1, -1], trace_weight=0.5)
-    (tmp_path / "table.csv").write_text("a,b,kind\n0,1,x\n0.2,0.9,x\n2,0,y\n2.1,0.3,\n")
-    (tmp_path / "notes.md").write_text("not a table")
-    read = read_instances(tmp_path, "kind")
-    assert {name: objective.trace_weight for name, objective in read.items()} == {
-        "arrays": 0.5,
-        "table": 1.0,
-    }
-    expected = pytest.approx(read["table"].value(np.eye(2)))
-    assert read["arrays"].with_trace_weight(1.0).value(np.eye(2)) == expected
-
-
 # The guide, and the race of all
 
 
@@ -212,16 +191,13 @@ def test_the_command_races_on_a_folder_of_tables(tmp_path):
 def test_the_guides_command_and_what_it_says_of_a_local_minimum(repository, folder, tiny):
     """Its code is run by `test_readme.py`."""
     page = (repository / "examples/guide/race-your-own.md").read_text(encoding="utf-8")
-    (folder / "my-instances").mkdir()
-    X, y = np.array([[0.0, 0], [1, 0], [0, 1], [3, 0]]), np.array([0, 0, 1, -1])
-    np.savez(folder / "my-instances" / "small.npz", X=X, y=y, trace_weight=0.5)
     (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
     done = run(*command.split())
     assert done.exit_code == 0, done.output
     assert "L-BFGS-B/factor" in done.stdout
     said = float(re.search(r"at a true gap of ([\d.]+)\.\n", page)[1])
     attempt = on_factor(tiny, 1e-5, 20.0, "L-BFGS-B", rank=1, largest_rank=1)
-    optimum, value = solve_m_step(tiny, tol=1e-9).value, tiny.value(attempt.matrix)
+    optimum, value = solve_m_step(tiny, tol=1e-9).value, tiny.value(attempt.answer)
     assert attempt.claims
     assert (value - optimum) / value == pytest.approx(said, abs=0.005)
 
@@ -229,12 +205,12 @@ def test_the_guides_command_and_what_it_says_of_a_local_minimum(repository, fold
 @pytest.mark.slow
 def test_every_entrant_is_judged_and_liars_and_crashers_are_exposed(tmp_path):
     """Asked for a tolerance that all of them know, and stopped early; two of the instances."""
-    names = [name for name in FREE[:4] if not OTHERS[name].obstacle]
+    names = [name for name in FREE[:2] if not OTHERS[name].obstacle]
     names += ["MOREAU"] if find_spec("moreau") else []
     instances = suite("small")[1::8]
     race = compare_solvers(
         instances,
-        ["newton", *names, "L-BFGS-B", "trust-constr", told, crash],
+        ["newton", *names, "L-BFGS-B", told, crash],
         tols=[1e-5],
         time_limit=2.0,
         out=tmp_path / "race.jsonl",

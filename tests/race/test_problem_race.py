@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import cvxpy as cp
 import numpy as np
 import pytest
 from command_line import assert_answered_in_words, run, words
 from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
+from instances import random_objective
 
 from seraph_cvx import certify_problem, compare_solvers
-from seraph_cvx.processes.isolation import ForkServer
-from seraph_cvx.race import problem_race
+from seraph_cvx.race.compare import read_race
 from seraph_cvx.race.verdict import Answer, verdict
 
 X = cp.Variable(3, name="x")
@@ -40,25 +38,14 @@ def file(tmp_path):
     return path
 
 
-@pytest.fixture(scope="module")
-def kept_server():
-    with ForkServer(problem_race.PRELOAD, {"OMP_NUM_THREADS": "1"}) as server:
-        yield server
-
-
-@pytest.fixture
-def one_server(kept_server, monkeypatch):
-    """Races share a fork server with all that it imported; the command's race has its own."""
-    monkeypatch.setattr(problem_race, "ForkServer", lambda *_: nullcontext(kept_server))
-
-
-@pytest.mark.usefixtures("one_server")
+@pytest.mark.usefixtures("one_race_server")
 def test_each_answer_is_measured_at_its_own_point():
     X.value = None
     race = compare_solvers(LEAST_SQUARES, ["CLARABEL", ("SCS", {"max_iters": 2})])
     good, bad = race.rows
     assert X.value is None
-    assert race.certificate.lower <= 3.0 <= race.certificate.upper
+    (reference,) = race.references.values()
+    assert reference["lower"] <= 3.0 <= reference["upper"]
     assert (good["proof"], bad["solver"]) == ("agrees", "SCS(max_iters=2)")
     assert bad["proof"].startswith("contradicts: a constraint is violated by")
     for row in race.rows:
@@ -70,10 +57,10 @@ def test_each_answer_is_measured_at_its_own_point():
     assert good["violation"] < 1e-8
     assert bad["true_gap"] > 1e-4 or bad["violation"] > 1e-4
     assert "proof" in race.to_markdown()
-    assert str(race).splitlines()[2].split()[-2:] == ["solve_seconds", "verdict"]
+    assert str(race).splitlines()[2].split()[-2:] == ["total_seconds", "verdict"]
 
 
-@pytest.mark.usefixtures("one_server")
+@pytest.mark.usefixtures("one_race_server")
 @pytest.mark.parametrize(
     ("problem", "said"), [(INFEASIBLE, "infeasible"), (UNBOUNDED, "unbounded")]
 )
@@ -98,7 +85,7 @@ class Renamed(SCS):
         return "RENAMED"
 
 
-@pytest.mark.usefixtures("one_server")
+@pytest.mark.usefixtures("one_race_server")
 @pytest.mark.parametrize("solver", ["CLARABEL", "OSQP", "HIGHS", "MOREAU"])
 def test_a_problem_that_was_solved_before_races_with_solvers_of_ones_own(solver):
     """Whatever CVXPY keeps of the solver is not sent, and a CallbackParam is."""
@@ -113,12 +100,16 @@ def test_a_problem_that_was_solved_before_races_with_solvers_of_ones_own(solver)
         given.solve(solver="CLARABEL")
         assert X.value is not None  # the same variable, also in the process of the run
 
-    race = compare_solvers(problem, [Renamed(), own, (own, {}), "CLARABEL"])
-    assert [row["solver"] for row in race.rows] == ["RENAMED", "own", "own", "CLARABEL"]
-    assert {row["proof"] for row in race.rows} == {"agrees"}
+    def idle(given):
+        """Leaves the values as they are: nothing of an earlier solve is to be found there."""
+
+    race = compare_solvers(problem, [Renamed(), own, "CLARABEL", idle])
+    assert [row["solver"] for row in race.rows] == ["RENAMED", "own", "CLARABEL", "idle"]
+    assert [row["proof"] for row in race.rows] == ["agrees"] * 3 + ["not judged: no point"]
+    assert X.value is not None
 
 
-@pytest.mark.usefixtures("one_server")
+@pytest.mark.usefixtures("one_race_server")
 def test_variables_of_another_process_keep_their_numbers():
     """CVXPY numbers variables from 1 in each process: those that compiling adds came twice."""
     x = [cp.Variable() for _ in range(300)][-1]
@@ -127,13 +118,35 @@ def test_variables_of_another_process_keep_their_numbers():
     assert row["proof"] == "agrees", row
 
 
-@pytest.mark.usefixtures("one_server")
+@pytest.mark.usefixtures("one_race_server")
 def test_a_solver_for_other_cones_is_named_and_one_that_is_missing_refused():
     race = compare_solvers(cp.Problem(cp.Minimize(cp.exp(X[0])), [X[0] >= 0]), time_limit=30.0)
-    assert "OSQP" not in [row["solver"] for row in race.rows]
-    assert any("not for this problem" in note and "OSQP" in note for note in race.notes)
+    *_, note = race.in_short().notes
+    assert note.startswith("Not for this problem: ")
+    assert "OSQP" in note
+    assert "OSQP" not in [row["solver"] for row in race.in_short().rows]
     with pytest.raises(ValueError, match="'NOSUCH' is not installed"):
         compare_solvers(LEAST_SQUARES, ["NOSUCH"])
+
+
+@pytest.mark.usefixtures("one_race_server")
+def test_problems_have_the_journal_the_tolerances_and_the_table_of_m_steps(tmp_path):
+    smooth = cp.Problem(cp.Minimize(cp.sum(cp.exp(X) - X)), [X[1] - X[2] == 1])
+    problems = {"one": smooth, "none": INFEASIBLE}
+    given = {"solvers": ["SCS", "CLARABEL"], "tols": [1e-3, 1e-8], "out": tmp_path / "rows.jsonl"}
+    race = compare_solvers(problems, **given)
+    assert [row["tol"] for row in race.rows] == [1e-3, 1e-8] * 4
+    loose, tight = (row["true_gap"] for row in race.rows[:2])
+    assert loose > tight  # SCS was told
+    assert {row["said"] for row in race.rows[4:]} == {"infeasible"}
+    assert [line["true"] for line in race.summary().rows] == [4, 4]
+    assert "8 of 8 claims of success are true" in race._repr_html_()
+    assert compare_solvers(problems, **given, resume=True).rows == race.rows
+    assert read_race(given["out"]).rows == race.rows
+    with pytest.raises(ValueError, match="give another file"):
+        compare_solvers(problems | {"one": UNBOUNDED}, **given, resume=True)
+    with pytest.raises(ValueError, match="all of them of one kind"):
+        compare_solvers(problems | {"m-step": random_objective(0, "hyper")})
 
 
 def test_the_commands_take_a_problem_of_a_file(file, tmp_path):
@@ -142,9 +155,9 @@ def test_the_commands_take_a_problem_of_a_file(file, tmp_path):
     assert answer.exit_code == 0, answer.output
     assert "SCS says: optimal" in answer.output
     assert "the optimal value lies in" in words(answer.output)
-    assert run("certify", proof).exit_code == 0
+    assert run("check", proof).exit_code == 0
     proof.write_text(proof.read_text().replace("0x1.", "0x1.1", 40))
-    assert run("certify", proof).exit_code == 1
+    assert run("check", proof).exit_code == 1
     assert "no point is feasible" in words(run(f"certify {file}:empty").output)
     answer = run(f"compare {file}:problem --solvers CLARABEL")
     assert answer.exit_code == 0, answer.output

@@ -7,38 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seraph_cvx.race.compare import read_race
+from seraph_cvx.race.grading import MStepInstance
 from seraph_cvx.race.suite import SCALINGS, InstanceSpec, suite
 
-CHECKSUMS = {
-    "iris-n30-standard-hyper-w1000-s0": "80ec9f0f023aaa4d",
-    "iris-n30-standard-proj-w1-s0": "83ceb7f33a96a28d",
-    "iris-n30-standard-hyper-w1-s0": "80ab68c26c0baa3f",
-    "iris-n30-standard-none-w0-s0": "557c9930c991758a",
-    "balance-n40-standard-hyper-w1-s0": "e80d623b0c9a5921",
-    "balance-n40-raw-proj-w0.1-s0": "555b85779334e55c",
-    "iris-n60-standard-hyper-w1-s0": "816d21ba8676f625",
-    "iris-n60-raw-hyper-w1-s0": "a4aee2bf1e8c8c5c",
-    "iris-n40-l20-standard-post-w0-s0": "d5312efab6b280a0",
-    "wine-n40-unit-hyper-w0.1-s0": "71634197f7722f25",
-    "wine-n40-standard-hyper-w1-s0": "5fcd574d34c1acbe",
-    "wine-n30-standard-hyper-w0.01-s0": "c2e7c1006e8dcc40",
-    "wine-n30-raw-proj-w1-s0": "2d2646c453c65bff",
-    "breast_cancer-n30-standard-proj-w1-s0": "6bbf209ec5d28178",
-    "breast_cancer-n24-standard-hyper-w1-s0": "ffd85e52956e1b36",
-    "digits-n20-l12-unit-proj-w1-s0": "71f1d7c429434b9f",
-}
-"""SHA-256 of name, X and y of the small suite, its first 16 digits."""
-
-CLOUD = "cloud10-n200-standard-hyper-w1-s0", "1b7540acfd174026"
-"""The same of generated points."""
+CLOUD = "cloud10-n200-standard-hyper-w1-s0", "cbeec0041bed2a76"
+"""Generated points, and the first digits of their SHA-256."""
 
 
-def test_checksums_of_the_small_suite_and_its_optima():
-    """Each has an optimum, and only the first a trivial one."""
+def test_checksums_of_the_small_suite_and_its_optima(repository):
+    """They are those of the committed race; each has an optimum, only the first a trivial one."""
     specs = suite("small")
-    assert {spec.name: spec.checksum()[:16] for spec in specs} == CHECKSUMS
+    race = read_race(repository / "examples/solver-comparison/small/race.jsonl")
+    checksums = {name: reference["checksum"] for name, reference in race.references.items()}
+    assert {spec.name: MStepInstance(spec).checksum for spec in specs} == checksums
     name, checksum = CLOUD
-    assert InstanceSpec.parse(name).checksum()[:16] == checksum
+    assert MStepInstance(InstanceSpec.parse(name)).checksum[:16] == checksum
     first, *others = (spec.objective() for spec in specs)
     assert all(objective.attains_optimum for objective in (first, *others))
     assert first.critical_trace_weight < first.trace_weight

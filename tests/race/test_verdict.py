@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import runpy
 import unittest
-from contextlib import nullcontext
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
 from seraph_cvx import certify_problem, compare_solvers
-from seraph_cvx.processes.isolation import ForkServer
-from seraph_cvx.race import problem_race
-from seraph_cvx.race.verdict import TOLERANCE, Answer, verdict
+from seraph_cvx.race.race_table import TOLERANCE
+from seraph_cvx.race.verdict import Answer, verdict
 
 A = np.array([[1.0, 0.5, -0.3], [0.2, 1.5, 0.4], [-0.6, 0.1, 1.2]])
 TARGET = np.array([1.0, -2.0, 0.5])
@@ -71,18 +69,12 @@ PLANTED = [wrong_value, wrong_point, infeasible_point, halved_multipliers]
 PLANTED += [wrong_status, wrong_unbounded]
 
 
-@pytest.fixture(scope="module")
-def kept_server():
-    with ForkServer(problem_race.PRELOAD) as server:
-        yield server
-
-
+@pytest.mark.usefixtures("one_race_server")
 @pytest.mark.parametrize(
     "atom",
     [name if name == "norm" else pytest.param(name, marks=pytest.mark.slow) for name in ATOMS],
 )
-def test_no_planted_wrong_answer_agrees(atom, kept_server, monkeypatch):
-    monkeypatch.setattr(problem_race, "ForkServer", lambda *_: nullcontext(kept_server))
+def test_no_planted_wrong_answer_agrees(atom):
     x = cp.Variable(3, name="x")
     problem = cp.Problem(ATOMS[atom](x), [cp.sum(x) == 1.0, x <= 0.6])
     first, *others = compare_solvers(problem, [right, *PLANTED]).rows

@@ -18,7 +18,6 @@ from seraph_cvx.penalties import (
     Ridge,
     Sparse,
     TraceBound,
-    UpperBound,
 )
 
 HYPER = random_objective(0, "hyper")
@@ -85,7 +84,6 @@ BLOCKS = {
     "w LogDet(A, prior)": LogDet(0.5),
     "w sum_ij |A_ij|": Sparse(0.3),
     "constraint tr(A) <= t": TraceBound(2.0),
-    "constraint A <= B": UpperBound(np.eye(4)),
     "constraint <B_i, A> <= t_i": LinearConstraints([np.eye(4), np.ones((4, 4))], upper=1.0),
     "constraint <B_i, A> = t_i": LinearConstraints(np.ones((4, 4)), equal=1.0),
     "A = diag(w)": Diagonal(),

@@ -29,7 +29,6 @@ from seraph_cvx.penalties import (
     Sparse,
     Trace,
     TraceBound,
-    UpperBound,
 )
 
 TOLERANCE = 1e-6
@@ -121,7 +120,6 @@ COMBINATIONS = {
     "diagonal and bound": lambda m: [Diagonal(), TraceBound(0.5)],
     "diagonal and ridge": lambda m: [Diagonal(), Ridge(0.5, np.eye(m))],
     "diagonal and log det": lambda m: [LogDet(0.2), Diagonal()],
-    "log det and upper bound": lambda m: [LogDet(0.2), UpperBound(0.5 * np.eye(m))],
     "two linear": lambda m: [
         LinearConstraints(np.eye(m), upper=0.8),
         LinearConstraints(np.diag(np.arange(1.0, m + 1.0)), equal=1.0),
@@ -161,14 +159,14 @@ def test_an_optimum_that_only_the_block_gives():
     """Without a trace penalty f falls for ever here; a coercive block ends that."""
     pairs = PairSet.from_constraints(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [], [(0, 1)])
     plain = {"trace_weight": 0.0, "unlabeled_weight": 0.0}
-    coercive = Ridge(1.0), TraceBound(1.0), UpperBound(np.eye(2)), LogDet(1.0)
+    coercive = Ridge(1.0), TraceBound(1.0), LogDet(1.0)
     for blocks in ([], [Diagonal()], [Sparse(1.0)], *([block] for block in coercive)):
         objective = MStepObjective(pairs, penalties=blocks, **plain)
         assert objective.attains_optimum == any(block in coercive for block in blocks)
         assert not objective.attains_optimum or solve_m_step(objective).status == "certified"
 
 
-@pytest.mark.parametrize("name", ["Ridge", "TraceBound", "UpperBound", "Diagonal"])
+@pytest.mark.parametrize("name", ["Ridge", "TraceBound", "Diagonal"])
 def test_the_critical_trace_weight_with_a_block(name):
     objective, _, _ = random_penalized(name, 2)
     critical = objective.critical_trace_weight
@@ -187,7 +185,6 @@ PLAIN = random_penalized("Ridge", 0)[0]
     ("attempt", "words"),
     [
         (lambda: PLAIN.with_penalties(["ridge"]), "'ridge', which is not a Penalty"),
-        (lambda: UpperBound(np.diag([1.0, 0.0])), "not positive definite"),
         (lambda: LinearConstraints(np.eye(2)), "either upper or equal"),
         (lambda: solve_m_step(PLAIN.with_penalties([Bare()])), "neither smooth"),
         (lambda: state_m_step(PLAIN.with_penalties([Bare()]), "dual"), "has no dual statement"),

@@ -1,23 +1,17 @@
-"""Passes over the pairs and whole fits, on this machine, a GPU or a cluster, or of some pairs."""
+"""Passes over the pairs and whole fits, on this machine or a GPU, or of some pairs."""
 
 from __future__ import annotations
 
-import cProfile
-import pstats
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet, alternate, solve_m_step
-from seraph_cvx.certificate.sampling import certify_in_full
-from seraph_cvx.engine.pair_sums import PairSums
+from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
 from seraph_cvx.model.m_step_objective import descent_program
-from seraph_cvx.model.pair_program import FactorPoint, PairProgram
 from seraph_cvx.numerics.checks import MissingExtra
-from seraph_cvx.processes.dask_cluster import dask_cluster
 from seraph_cvx.processes.isolation import peak_bytes
 
 from .measuring import MeasuredRows, Report, gaussian_classes, quiet, timed
@@ -63,42 +57,6 @@ def bench_face(
             yield row
 
 
-SUMS: dict[str, list[Any]] = {
-    "values and slopes": [PairProgram.at],
-    "products": [FactorPoint.hessian_product, PairProgram._curvature],
-    "gradients": [vars(FactorPoint)["gradient"].func],
-    "certificate and moments": [PairSums.over_labeled, PairSums.over_unlabeled],
-}
-"""The functions that sum over pairs. None of them calls another one."""
-
-
-def bench_shares(
-    report: Report, backend: str = "cpu", sizes: Sequence[int] = SIZES, m: int = 64
-) -> MeasuredRows:
-    """Measure which share of a fit's time goes to sums over pairs, and to what else.
-
-    Python's profiler times a second fit, and slows calls of Python down: the shares are rough where
-    a fit takes a fraction of a second.
-    """
-    report.start(f"Where the time of a fit on {backend} goes (m = {m}), per cent of it")
-    for n in sizes:
-        report.tell(f"shares at n = {n}")
-        X, y = _points_on(backend, n, m)
-        measured_fit(PairSet.from_labels(X, y))
-        profiler = cProfile.Profile()
-        profiler.runcall(lambda X=X, y=y: measured_fit(PairSet.from_labels(X, y)))
-        profile = vars(pstats.Stats(profiler))
-        total = profile["total_tt"]
-        shares = {}
-        for name, functions in SUMS.items():
-            codes = [function.__code__ for function in functions]
-            keys = {(code.co_filename, code.co_firstlineno, code.co_name) for code in codes}
-            inside = sum(profile["stats"][key][3] for key in keys & profile["stats"].keys())
-            shares[name] = 100.0 * inside / total
-        rest = 100.0 - sum(shares.values())
-        yield {"n": n, "seconds, profiled": total, **shares, "all else": rest}
-
-
 # Whole fits
 
 
@@ -114,15 +72,13 @@ def bench_sizes(
     sizes: Sequence[int] = SIZES,
     m: int = 64,
     unlabeled_pairs: int | None = None,
-    scheduler: str | None = None,
 ) -> MeasuredRows:
     """Measure a fit of the paper's hyper setting to ten Gaussian classes, for each n."""
     goal = f"J to {TOLERANCE:g}, gap to {TOLERANCE:g}"
     report.start(f"A whole fit on {backend} (hyper, m = {m}, {goal})")
-    with dask_cluster(scheduler) if backend == "dask" else nullcontext():
-        for n in sizes:
-            report.tell(f"n = {n}")
-            yield _size_row(report, backend, n, m, unlabeled_pairs)
+    for n in sizes:
+        report.tell(f"n = {n}")
+        yield _size_row(report, backend, n, m, unlabeled_pairs)
 
 
 def _slope(x, y):
@@ -131,7 +87,7 @@ def _slope(x, y):
 
 
 def _size_row(report, backend, n, m, unlabeled_pairs):
-    X, y = _points_on(backend, n, m, ("cpu", "cuda", "dask"))
+    X, y = _points_on(backend, n, m)
     clock = time.perf_counter()
 
     def follow(iteration, metric):
@@ -145,7 +101,8 @@ def _size_row(report, backend, n, m, unlabeled_pairs):
     fitted = time.perf_counter() - clock
     row: dict[str, Any] = {"n": n, "pairs": n * (n - 1) // 2}
     if pairs.drawn is not None:
-        gap = certify_in_full(run.objective, metric, enough=TOLERANCE).certificate.relative_gap
+        whole = replace(run.objective, pairs=pairs.whole)
+        gap = certify(whole, metric, enough=TOLERANCE).relative_gap
         row |= {"drawn": unlabeled_pairs, "fit alone (s)": fitted}
     seconds = time.perf_counter() - clock
     evaluations = sum(iteration.evaluations for iteration in run.history)
@@ -163,10 +120,10 @@ def _size_row(report, backend, n, m, unlabeled_pairs):
     }
 
 
-def _points_on(backend, n, m, backends=("cpu", "cuda")):
+def _points_on(backend, n, m):
     """Points of Gaussian classes and their labels; on the GPU after its first use."""
-    if backend not in backends:
-        raise ValueError(f"This is measured on {' or '.join(backends)}, not on {backend!r}.")
+    if backend not in ("cpu", "cuda"):
+        raise ValueError(f"This is measured on cpu or cuda, not on {backend!r}.")
     X, y = gaussian_classes(n, m)
     if backend != "cuda":
         return X, y
@@ -175,9 +132,7 @@ def _points_on(backend, n, m, backends=("cpu", "cuda")):
     except ImportError:
         raise MissingExtra('The backend "cuda" needs PyTorch: pip install torch.') from None
     if not torch.cuda.is_available():
-        raise ValueError(
-            'The backend "cuda" needs a CUDA device, and PyTorch finds none: use cpu or dask.'
-        )
+        raise ValueError('The backend "cuda" needs a CUDA device, and PyTorch finds none: use cpu.')
     on_device = torch.asarray(X, device="cuda")
     (on_device.T @ on_device).sum().item()
     torch.cuda.reset_peak_memory_stats()
@@ -210,7 +165,7 @@ def bench_subsample(
             report.tell(f"instance {seed}, k = {draws[k]}")
             sampled = MStepObjective(pairs.sampled(draws[k], random_state=draw))
             metric = np.asarray(solve_m_step(sampled, tol=1e-9).metric)
-            gaps[k, draw] = certify_in_full(sampled, metric).certificate.relative_gap
+            gaps[k, draw] = certify(MStepObjective(pairs), metric).relative_gap
         means = gaps.mean(axis=1).tolist()
         row: dict[str, Any] = {"instance": seed}
         row |= {f"k = {k}": gap for k, gap in zip(draws, means, strict=True)}

@@ -1,8 +1,8 @@
-"""Pictures of the evidence: Figures 1 to 3 of the paper, and mean ranks of methods."""
+"""Pictures of the evidence: Figures 1 to 3 of the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,14 +22,12 @@ from seraph_cvx.plots.style import (
     SLIDE_WIDTH,
     TEXT_SIZE,
     enlarge_text,
-    legible,
     line_look,
     new_figure,
 )
 
 from .figures import LearnedPanel
 from .methods import METHODS, method_title
-from .ranking import MeanRanks
 from .tasks import TASKS, classify
 
 CAPTIONS = {
@@ -167,22 +165,3 @@ def _draw_family(ax, times, methods):
     columns = 3 if max(map(len, names)) <= len("all methods") else 2
     look = {"fontsize": TEXT_SIZE - 1, "frameon": False, "labelspacing": 0.3}
     ax.legend(loc="upper left", ncols=columns, columnspacing=1.0, handlelength=1.6, **look)
-
-
-def plot_critical_difference(ranks: MeanRanks, titles: Mapping[str, str]) -> Figure:
-    """Draw mean ranks, the best on top; bars on the right join methods that do not differ."""
-    k = len(ranks.names)
-    picture = new_figure(9.0, 1.2 + 0.3 * k)
-    ax = picture.subplots()
-    ax.plot(ranks.ranks, range(k), "o", color="black")
-    for level, group in enumerate(ranks.groups):
-        ends = ranks.names.index(group[0]) - 0.2, ranks.names.index(group[-1]) + 0.2
-        ax.vlines(k + 0.5 + 0.3 * level, *ends, color=PALETTE[0], linewidth=4)
-    names = [legible(titles.get(name, name), 30) for name in ranks.names]
-    labels = [f"{name}  {rank:.1f}" for name, rank in zip(names, ranks.ranks, strict=True)]
-    ax.set_yticks(range(k), labels, fontsize=TEXT_SIZE)
-    ax.invert_yaxis()
-    ax.grid(axis="x", alpha=0.3)
-    words = f"mean rank over {ranks.n_sets} data sets; critical difference"
-    ax.set_xlabel(f"{words} {ranks.critical_difference:.2f}", fontsize=TEXT_SIZE)
-    return picture

@@ -88,18 +88,6 @@ class MeanRanks:
     chi_square: float
     p_value: float
 
-    @property
-    def groups(self) -> list[tuple[str, ...]]:
-        """The largest groups of two or more methods whose mean ranks do not differ."""
-        found: list[tuple[str, ...]] = []
-        end = 0
-        for start, rank in enumerate(self.ranks):
-            near = sum(other < rank + self.critical_difference for other in self.ranks)
-            if near > max(end, start + 1):
-                found.append(self.names[start:near])
-                end = near
-        return found
-
 
 def nemenyi_value(n_methods: int, level: float = SIGNIFICANCE) -> float:
     """The critical value q of Nemenyi's test: the studentized range / sqrt(2)."""
@@ -298,20 +286,19 @@ scikit-learn's default kernel joins hardly any two standardized points.
 """
 
 
-def ranks_text(ranks: MeanRanks, picture: str = "") -> str:
-    """A sentence on the mean ranks, with a link to the picture."""
+def ranks_text(ranks: MeanRanks) -> str:
+    """What the mean ranks are, and when two of them differ."""
     names = titles_of(ranks.names)
     listed = ", ".join(f"{names[n]} {r:.1f}" for n, r in zip(ranks.names, ranks.ranks, strict=True))
-    text = (
+    return (
         f"**Mean ranks** over {ranks.n_sets} sets (errors averaged over the numbers of labels, as "
         f"those of one set are not independent): {listed}. Friedman's test: chi-square "
         f"{ranks.chi_square:.1f}, p = {ranks.p_value:.2g}. By Nemenyi's test at 5 % two methods "
         f"differ where their mean ranks do by {ranks.critical_difference:.2f} or more."
     )
-    return f"{text}\n\n![Mean ranks and the critical difference]({picture})" if picture else text
 
 
-def defaults_page(rows: Rows, picture: str = "") -> str:
+def defaults_page(rows: Rows) -> str:
     """Write the page of results, from rows of runs."""
     rows = ordered(rows)
     results = Results(rows)
@@ -327,7 +314,7 @@ def defaults_page(rows: Rows, picture: str = "") -> str:
         parts.append(means_table(results, title, members).to_markdown())
     ranks = rank_methods(results)
     if ranks is not None:
-        parts.append(ranks_text(ranks, picture))
+        parts.append(ranks_text(ranks))
     tables = [duels_table(results, reference) for reference in (EUCLIDEAN, DEFAULT)]
     if EUCLIDEAN in results.methods and len(results.methods) > 1:
         tables.append(sets_table(results))

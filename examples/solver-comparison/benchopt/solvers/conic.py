@@ -32,7 +32,7 @@ class Solver(BaseSolver):
         if tolerance <= 1.0:  # benchopt starts with a run that may do nothing
             limits = tolerance, self.time_limit
             attempt = conic(self.objective, *limits, self.solver, self.formulation)
-            self.A = self.A if attempt.matrix is None else attempt.matrix
+            self.A = self.A if attempt.answer is None else attempt.answer
 
     def get_result(self):
         return {"A": self.A}

@@ -31,7 +31,7 @@ class Solver(BaseSolver):
         m = self.objective.pairs.n_features
         self.A = np.zeros((m, m))
         if tolerance <= 1.0:  # benchopt starts with a run that may do nothing
-            self.A = on_factor(self.objective, tolerance, self.time_limit, "L-BFGS-B").matrix
+            self.A = on_factor(self.objective, tolerance, self.time_limit, "L-BFGS-B").answer
 
     def get_result(self):
         return {"A": self.A}

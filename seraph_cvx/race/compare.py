@@ -1,4 +1,4 @@
-"""Runs all solvers on the same M-steps, and grades every answer independently of them."""
+"""Runs all solvers on the same instances, and grades every answer independently of them."""
 
 from __future__ import annotations
 
@@ -10,97 +10,70 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import check_count
 from ..processes.isolation import ONE_THREAD, ForkServer, Outcome, memory_limit_obstacle
-from ..solvers.solution import require_attained
-from .attempt import Entrant
-from .grading import attempt_once, data_checksum, grade, reference_of
-from .race_table import KEY_FIELDS, Key, Race, RaceJournal, label_of
-from .solvers import entrants
-from .suite import SUITES, InstanceSpec, objective_of, suite
+from .attempt import Entrant, pickled
+from .grading import MStepInstance, attempt_once
+from .race_table import KEY_FIELDS, NOT_MADE, Key, Race, RaceJournal, asked, label_of
+from .suite import SUITES, InstanceSpec, suite
 
 if TYPE_CHECKING:
-    from cvxpy import Problem
+    from .problems import ProblemInstance
 
-    from .problem_race import ProblemRace
+    Instance = MStepInstance | ProblemInstance
 
 __all__ = ["compare_solvers", "read_race", "versions"]
 
 GRACE = 2.0
-"""Seconds after its time limit that a solver has to stop by itself."""
+"""Seconds after its time limit that a solver has to stop by itself, as promised to users."""
 
-PRELOAD = ("seraph_cvx.race.grading", "sklearn.datasets")
-PRELOAD_CONIC = ("seraph_cvx.m_step.conic",)
-"""What every run needs, and those of other packages: imported before its time begins to count."""
+PRELOAD = ("seraph_cvx.race.problems", "sklearn.datasets")
+"""What every run needs: imported before its time begins to count."""
 
-NOT_RUN = "not run"
-"""The outcome of a run that was skipped, since an easier one came to a limit."""
+NOT_RUN = NOT_MADE[0]
 
 Listener = Callable[[dict[str, Any], int, int], None]
 """The type of callback(row, number of the row, total number of rows)."""
 
 
-@overload
-def compare_solvers(
-    objective_or_suite: Problem,
-    solvers: Sequence[Any] | None = ...,
-    *,
-    time_limit: float = ...,
-    memory_limit: int = ...,
-    callback: Listener | None = ...,
-) -> ProblemRace: ...
-
-
-@overload
-def compare_solvers(
-    objective_or_suite: MStepObjective
-    | str
-    | Sequence[str | InstanceSpec]
-    | Mapping[str, MStepObjective],
-    solvers: Sequence[Any] | None = ...,
-    tols: Sequence[float] = ...,
-    time_limit: float = ...,
-    memory_limit: int = ...,
-    out: str | os.PathLike[str] | None = ...,
-    resume: bool = ...,
-    callback: Listener | None = ...,
-    repeats: int = ...,
-) -> Race: ...
-
-
 def compare_solvers(
     objective_or_suite: Any,
     solvers: Sequence[Any] | None = None,
-    tols: Sequence[float] = (1e-3, 1e-5, 1e-7),
+    tols: Sequence[float] | None = None,
     time_limit: float = 60.0,
     memory_limit: int = 4 * 2**30,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     callback: Listener | None = None,
     repeats: int = 1,
-) -> Race | ProblemRace:
-    """Race solvers on M-steps or on any convex problem, and grade every answer by a certificate.
+    progress: Callable[[str], None] | None = None,
+) -> Race:
+    """Race solvers on M-steps or on any convex problem, and judge every answer by what is proven.
 
     Parameters
     ----------
-    objective_or_suite : MStepObjective, str, sequence, dict, or cvxpy.Problem
-        One M-step, the name of a suite ("tiny", "small", "medium", "large") or of an instance, a
-        list of names of instances or specs, or a dict of your own M-steps by name. Or any DCP
-        problem with continuous variables: each solver is run once, with its own defaults, and only
-        `solvers`, `time_limit` and `memory_limit` have a meaning.
+    objective_or_suite : MStepObjective, cvxpy.Problem, str, sequence, or dict
+        One M-step, or any DCP problem with continuous variables, solved before or not; a dict of
+        either by name. Or the name of a suite ("tiny", "small", "medium", "large") or of an
+        instance, or a list of names of instances or specs.
     solvers : sequence, optional
-        Names such as "newton", "SCS/dual" or "UNO"; functions of your own, which take an objective
-        and return a matrix; pairs of either and a dict of its options. See
-        :func:`seraph_cvx.race.solvers.entrants`; None: all that are installed.
-    tols : sequence of float
-        Each solver is asked for each of these, the loosest first. After a run that was ended at
-        a limit, or took all its time, the tighter ones are not run, and their rows say so.
+        Names such as "newton", "SCS/dual" or "UNO" (see
+        :func:`seraph_cvx.race.solvers.entrants`), of problems those of CVXPY's solvers; functions
+        of your own, or "name=module:function"; pairs of any of these and a dict of options.
+        A function takes an M-step and returns a matrix; or it takes a problem and sets the values
+        of its variables (and of `constraint.dual_variables`, if it likes), or returns the status
+        of a problem that has none. Of problems instances of solver classes of your own as well,
+        as `problem.solve` takes them. None: all that are installed.
+    tols : sequence of float, optional
+        Each solver is asked for each of these, the loosest first; by default for 1e-3, 1e-5 and
+        1e-7, and on problems for what it does by default. After a run that was ended at a limit,
+        or took all its time, the tighter ones are not run, and their rows say so.
     time_limit : float
-        Seconds a run may take. The solver is given this limit; two seconds later its process is
-        ended.
+        Seconds a run may take. Solvers of M-steps are given this limit; two seconds later the
+        process is ended. The proof of a problem has no limit.
     memory_limit : int
         Bytes of resident memory a run may take, the imported libraries included. Where a system
         cannot limit it (macOS, Windows), the notes of the table say so.
@@ -113,17 +86,19 @@ def compare_solvers(
     repeats : int
         How often each run is made. With more than one, each round is in a random order of its own,
         and a run that came to a limit is not repeated.
+    progress : callable, optional
+        Called with each step of the proof of a problem.
 
     Returns
     -------
-    Race or ProblemRace
-        A table whose rows :class:`~seraph_cvx.race.race_table.Race` explains; of a problem of
-        CVXPY a :class:`~seraph_cvx.race.problem_race.ProblemRace`.
+    Race
+        A table whose rows :class:`~seraph_cvx.race.race_table.Race` explains.
 
     Notes
     -----
     Runs are made one after the other, each in a process of its own whose time and memory are
-    watched; BLAS has one thread. Only the matrix and the solver's status come back.
+    watched; BLAS has one thread. Only the answer and the solver's status come back. The variables
+    of a problem keep the values they have, and solvers do not see them.
 
     Examples
     --------
@@ -133,13 +108,10 @@ def compare_solvers(
     >>> [(row["solver"], row["formulation"], row["true_gap"] < 1e-5) for row in table.rows]
     [('newton', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
     """
-    if type(objective_or_suite).__module__.startswith("cvxpy."):
-        from .problem_race import compare_on_problem
-
-        limits = time_limit, memory_limit
-        return compare_on_problem(objective_or_suite, solvers, *limits, callback)
-    instances, ladder = _instances(objective_or_suite), _ladder(tols)
-    chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
+    instances = _instances(objective_or_suite, progress)
+    first = next(iter(instances.values()))
+    ladder = list(first.ladder) if tols is None else _ladder(tols)
+    chosen = first.entrants(solvers)  # which may take seconds: those of other packages are tried
     runs = _in_order(list(instances), chosen, ladder, check_count(repeats, "repeats"))
     settings = _settings(instances, chosen, ladder, time_limit, memory_limit)
     with RaceJournal(out, resume) as journal:
@@ -148,43 +120,54 @@ def compare_solvers(
         return _result(journal, [journal.rows[key] for key in runs])
 
 
-def _instances(given: Any) -> dict[str, Any]:
-    """The InstanceSpecs or M-steps of a race, by name."""
-    if isinstance(given, MStepObjective):
-        n, m = given.pairs.n_points, given.pairs.n_features
-        weights = f"mu = {given.mu:.3g}, lambda = {given.trace_weight:.3g}"
-        penalties = "".join(f", {block!r}" for block in given.penalties)
-        given = {f"M-step of {n} points in R^{m}, {weights}{penalties}": given}
+def _instances(given: Any, progress: Callable[[str], None] | None) -> dict[str, Instance]:
+    """The instances of a race, by name: M-steps, or problems."""
     if isinstance(given, str):
         given = suite(given) if given in SUITES else [given]
-    if isinstance(given, Mapping):
-        instances = dict(given)
-    else:
-        specs = [InstanceSpec.parse(one) if isinstance(one, str) else one for one in given]
-        instances = {getattr(spec, "name", spec): spec for spec in specs}
-    kind = MStepObjective if isinstance(given, Mapping) else InstanceSpec
-    if not instances or not all(
-        isinstance(name, str) and isinstance(instance, kind) for name, instance in instances.items()
-    ):
+    is_one = isinstance(given, MStepObjective | InstanceSpec) or _is_problem(given)
+    ones = [given] if is_one else given.values() if isinstance(given, Mapping) else given
+    made = [_instance(one, progress) for one in ones]
+    names = given if isinstance(given, Mapping) else [one.name for one in made]
+    if not made or len(set(map(type, made))) > 1:
+        raise ValueError("A race needs one M-step or problem or more, all of them of one kind.")
+    return dict(zip(names, made, strict=True))
+
+
+def _is_problem(given: Any) -> bool:
+    return type(given).__module__.startswith("cvxpy.")
+
+
+def _instance(given: Any, progress: Callable[[str], None] | None) -> Instance:
+    """The instance of an M-step, of its name, or of a problem; any other kind is one already."""
+    if hasattr(given, "grade"):
+        return cast("Instance", given)
+    if _is_problem(given):
+        from .problems import ProblemInstance
+
+        return ProblemInstance(given, progress)
+    if isinstance(given, str):
+        given = InstanceSpec.parse(given)
+    if not isinstance(given, MStepObjective | InstanceSpec):
         raise ValueError(
-            "A race needs an MStepObjective, the name of a suite or instance, a list of names or "
-            f"InstanceSpec, or a dict of MStepObjectives by name; not {given!r}."
+            "A race needs an MStepObjective, a problem of CVXPY or a dict of them by name, the "
+            f"name of a suite or instance, or a list of names or InstanceSpec; not {given!r}."
         )
-    for instance in instances.values():
-        require_attained(objective_of(instance))
-    return instances
+    return MStepInstance(given)
 
 
-def _ladder(tols: Sequence[float]) -> list[float]:
+def _ladder(tols: Sequence[float]) -> list[float | None]:
     """The tolerances of a race, the loosest first."""
     ladder = sorted({float(tol) for tol in tols}, reverse=True)
     if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
         raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
-    return ladder
+    return [*ladder]
 
 
 def _in_order(
-    instances: Sequence[str], chosen: Sequence[Entrant], ladder: Sequence[float], repeats: int
+    instances: Sequence[str],
+    chosen: Sequence[Entrant],
+    ladder: Sequence[float | None],
+    repeats: int,
 ) -> dict[Key, Entrant]:
     """The runs of a race, in the order in which they are made: each repeat is shuffled."""
     runs: dict[Key, Entrant] = {}
@@ -201,7 +184,7 @@ def _in_order(
 def _settings(
     instances: Iterable[str],
     chosen: Sequence[Entrant],
-    ladder: Sequence[float],
+    ladder: Sequence[float | None],
     time_limit: float,
     memory_limit: int,
 ) -> dict[str, Any]:
@@ -215,7 +198,7 @@ def _settings(
         "instances": list(instances),
         "entrants": [entrant.label for entrant in chosen],
         "options": {entrant.label: dict(entrant.options) for entrant in chosen if entrant.options},
-        "tols": ladder,
+        "tols": list(ladder),
     }
 
 
@@ -224,12 +207,12 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
 
     Examples
     --------
-    >>> from seraph_cvx.race.m_step_race import versions
+    >>> from seraph_cvx.race.compare import versions
     >>> from seraph_cvx.race.solvers import entrants
     >>> list(versions(entrants(["newton"])))
     ['python', 'seraph-cvx', 'numpy', 'scipy', 'scikit-learn', 'cvxpy']
     """
-    others = {e.distribution or e.solver.lower() for e in chosen if e.formulation}
+    others = {entrant.distribution for entrant in chosen} - {""}
     found = {"python": platform.python_version()}
     for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *sorted(others)):
         try:
@@ -239,17 +222,19 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
     return found
 
 
-def _begin(journal: RaceJournal, instances: Mapping[str, Any], settings: dict[str, Any]) -> None:
+def _begin(
+    journal: RaceJournal, instances: Mapping[str, Instance], settings: dict[str, Any]
+) -> None:
     """Write what races, and note what differs from the race that is resumed.
 
-    An error if its rows are of other M-steps.
+    An error if its rows are of other M-steps or problems.
     """
     for name, instance in instances.items():
         known = journal.references.get(name)
-        if known is not None and known["checksum"] != data_checksum(objective_of(instance)):
+        if known is not None and known["checksum"] != instance.checksum:
             raise ValueError(
-                f"The rows of the {name} in {journal.path} are of other points, pairs or soft "
-                "labels: give another file."
+                f"The rows of the {name} in {journal.path} are of other points, pairs, soft "
+                "labels or coefficients: give another file."
             )
     journal.notes += _differences(journal.races, settings)
     journal.add("race", settings)
@@ -279,7 +264,7 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> list[s
 
 def _make_runs(
     runs: dict[Key, Entrant],
-    instances: Mapping[str, Any],
+    instances: Mapping[str, Instance],
     journal: RaceJournal,
     callback: Listener | None,
 ) -> None:
@@ -287,7 +272,6 @@ def _make_runs(
     easier = _easier_runs(runs)
     missing = [key for key in runs if key not in journal.rows]
     packages = {entrant.package for entrant in runs.values() if entrant.package}
-    packages |= {*PRELOAD_CONIC} if any(entrant.formulation for entrant in runs.values()) else set()
     limits = journal.races[-1]
     memory_limit = None if memory_limit_obstacle() else limits["memory_limit"]
     with ForkServer([*PRELOAD, *sorted(packages)], ONE_THREAD) as server:
@@ -295,21 +279,20 @@ def _make_runs(
             key = next(k for k in missing if all(other in journal.rows for other in easier[k]))
             missing.remove(key)
             name, instance, seconds = key[0], instances[key[0]], limits["time_limit"]
-            objective = objective_of(instance)
             if name not in journal.references:
-                journal.add("reference", reference_of(name, objective))
+                journal.add("reference", {"instance": name, **instance.reference()})
             known = (_obstacle(journal.rows[other], seconds) for other in easier[key])
             obstacle = next(filter(None, known), "")
             if obstacle:
                 nothing = {"total_seconds": None, "peak_bytes": None}
                 outcome = Outcome(NOT_RUN, nothing, obstacle, 0.0)
             else:
-                work = instance, runs[key], key[3], seconds
+                work = pickled((instance.sent, runs[key])), key[3], seconds
                 outcome = server.run(
                     attempt_once, *work, time_limit=seconds + GRACE, memory_limit=memory_limit
                 )
             row = dict(zip(KEY_FIELDS, key, strict=True))
-            row |= grade(objective, journal.references[name]["lower"], outcome)
+            row |= instance.grade(journal.references[name]["lower"], key[3], outcome)
             journal.add("row", row)
             if callback is not None:
                 callback(row, len(runs) - len(missing), len(runs))
@@ -335,7 +318,7 @@ def _obstacle(easier: dict[str, Any], time_limit: float) -> str:
     late = (easier["total_seconds"] or 0.0) >= time_limit and not easier["claims"]
     if late or outcome in ("time limit", "memory limit"):
         limit = "time limit" if outcome == "done" else outcome
-        return f"it came to its {limit} at tol {easier['tol']:g} on {easier['instance']}"
+        return f"it came to its {limit} at {asked(easier)} on {easier['instance']}"
     return ""
 
 
@@ -382,8 +365,9 @@ def _result(journal: RaceJournal, rows: Iterable[dict[str, Any]]) -> Race:
     rows = sorted(rows, key=_position(journal.races))
     names = dict.fromkeys(row["instance"] for row in rows)
     references = {name: journal.references[name] for name in names if name in journal.references}
-    title = "Solvers against the referee"
-    return Race(title, rows, journal.notes, references, journal.races)
+    claims = [reference["claim"] for reference in references.values() if reference["claim"]]
+    notes = [*journal.notes, *claims]
+    return Race("What the solvers say, and what is proven", rows, notes, references, journal.races)
 
 
 def _position(starts: Sequence[dict[str, Any]]) -> Callable[[Any], tuple[Any, ...]]:
@@ -395,7 +379,7 @@ def _position(starts: Sequence[dict[str, Any]]) -> Callable[[Any], tuple[Any, ..
 
     def position(row: dict[str, Any]) -> tuple[Any, ...]:
         place = _index(instances, row["instance"]), _index(labels, label_of(row))
-        return *place, -row["tol"], row["repeat"]
+        return *place, -(row["tol"] or 1.0), row["repeat"]
 
     return position
 
