@@ -44,6 +44,7 @@ NEAR_CENTER = 0.5
 LEAST_STEP = 1e-4
 """Shorter steps lead nowhere: there is no center."""
 
+
 def centered(program: ConicProgram, start: Start, steps: Steps) -> list[Start]:
     """Points inside the cones from an approximate one, nearer and nearer to the optimum."""
     cones, found = ConeProduct(program.cones), []

@@ -49,6 +49,7 @@ NEAR = 1e-6
 
 PROVED_BY_POINT = " Of these bounds the values of the variables, proven feasible, prove one."
 
+
 @dataclass(frozen=True, eq=False)
 class ProblemCertificate:
     """What is proven of a problem: its optimum lies in [lower, upper].
@@ -192,15 +193,13 @@ class Evidence:
     convexified: Convexified | None = None
     moved: dict[int, Fraction] | None = None
 
-    @property
-    def gap(self) -> float:
-        """The relative gap of the two bounds of the conic program."""
+    def gap(self, program: ConicProgram) -> float:
+        """The relative gap of the two bounds of the program; zero where a ray is known."""
         if self.ray_dual is not None or self.ray_primal is not None:
             return 0.0
         if self.dual is None or self.primal is None:
             return math.inf
-        size = max(1.0, abs(self.primal.value), abs(self.dual.value))
-        return (self.primal.value - self.dual.value) / size
+        return program.gap(self.dual.value, self.primal.value)
 
     def ends(self, program: ConicProgram) -> tuple[float, float]:
         """The bounds in the problem's own sense and units, constant and sign added exactly."""
@@ -351,14 +350,16 @@ def _search(
     """The best that can be proven of a convex program: exactly, or from one start after another."""
     evidence = Evidence()
     if program.P is None and program.is_polyhedral:
-        evidence.add_exact(prove_polyhedral(program, None, tolerance, steps))
-    if start is not None and evidence.gap > NEAR:
+        for proof in prove_polyhedral(program, None, tolerance, steps):
+            evidence.add_exact(proof)
+    if start is not None and evidence.gap(program) > NEAR and not evidence.moved:
         steps.append(f"started from the answer of {start.solver}")
         _prove(evidence, program, start, tolerance, steps, is_whole)
     # Another solver is for bounds that are missing, and for what a rough answer left between them.
     enough = math.inf if start is not None and start.is_final else NEAR
     for solver in ("CLARABEL", "SCS"):
-        if steps.is_over or evidence.gap <= NEAR or evidence.gap < enough:
+        gap = evidence.gap(program)
+        if steps.is_over or gap <= NEAR or gap < enough or evidence.moved:
             break
         found = _solved(program, solver, tolerance, steps)
         if found is not None:
@@ -456,18 +457,24 @@ def _add_bounds(
     evidence: Evidence, program: ConicProgram, start: Start, tolerance: float, steps: Steps
 ) -> None:
     """Add bounds one after the other, so that Ctrl-C loses nothing."""
-    if start.is_finite and "nfeasible" not in start.status:
+    is_good = start.is_finite and "nfeasible" not in start.status
+    if is_good:
         evidence.add(lower_bound(program, start, steps, tolerance=tolerance), None)
         evidence.add(None, upper_bound(program, start, tolerance, steps))
-        if evidence.gap > NEAR and not program.is_polyhedral:
-            for inside in reversed(centered(program, start, steps)):
-                evidence.add(lower_bound(program, inside, steps, tolerance=tolerance), None)
-                evidence.add(None, upper_bound(program, inside, tolerance, steps))
-                if evidence.gap < math.inf:
-                    break
-    if evidence.gap > NEAR and program.P is not None and program.is_polyhedral:
-        center = start.x if start.is_finite else np.zeros(len(program.c))
-        evidence.add_exact(prove_polyhedral(program, center, tolerance, steps))
+    if evidence.gap(program) <= NEAR:
+        return
+    if program.is_polyhedral and program.P is not None:
+        center = start.x if is_good else np.zeros(len(program.c))
+        for proof in prove_polyhedral(program, center, tolerance, steps):
+            evidence.add_exact(proof)
+            if evidence.gap(program) <= NEAR or evidence.moved:
+                break
+    elif is_good:
+        for inside in reversed(centered(program, start, steps)):
+            evidence.add(lower_bound(program, inside, steps, tolerance=tolerance), None)
+            evidence.add(None, upper_bound(program, inside, tolerance, steps))
+            if evidence.gap(program) < math.inf:
+                break
 
 
 def _add_rays(

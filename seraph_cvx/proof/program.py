@@ -140,6 +140,11 @@ class ConicProgram:
         quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
         return float(self.c @ x) + quadratic
 
+    def gap(self, lower: float, upper: float) -> float:
+        """The gap of two bounds, relative to the larger of 1 and the problem's own value."""
+        offset = self.sign * self.offset
+        return (upper - lower) / max(1.0, abs(lower + offset), abs(upper + offset))
+
     def within(self, bounds: Array) -> ConicProgram:
         """The program with rows x_j <= B_j, then rows -x_j <= B_j, for each finite bound."""
         known = np.flatnonzero(np.isfinite(bounds))
