@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from .arithmetic import Array, Pair, Vector, as_pair
 from .center import centered
 from .conflict import Conflict, find_conflict
+from .faces import Face, lifted, on_faces
 from .linear import ExactProof, prove_polyhedral
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, Unjudged, judge_point
@@ -147,7 +148,8 @@ class ProblemCertificate:
             "claim": {side: _hex(end) for side, end in ends.items()}
             | {"infeasible": self.infeasible, "unbounded": self.unbounded},
             "dual": dual
-            and {"y": _written(dual.y), "h": _written(dual.h), "zero_rows": dual.zero_rows},
+            and {"y": _written(dual.y), "h": _written(dual.h), "zero_rows": dual.zero_rows}
+            | ({"faces": [face.as_json() for face in dual.faces]} if dual.faces else {}),
             "primal": proof.primal and {"x": _written(proof.primal.x)},
             "ray_dual": proof.ray_dual and {"y": _written(proof.ray_dual)},
             "ray_primal": proof.ray_primal and {"x": _written(proof.ray_primal)},
@@ -459,7 +461,8 @@ def _add_bounds(
     """Add bounds one after the other, so that Ctrl-C loses nothing."""
     is_good = start.is_finite and "nfeasible" not in start.status
     if is_good:
-        evidence.add(lower_bound(program, start, steps, tolerance=tolerance), None)
+        inner, near, faces = on_faces(program, start)
+        _add_dual(evidence, inner, near, faces, tolerance, steps)
         evidence.add(None, upper_bound(program, start, tolerance, steps))
     if evidence.gap(program) <= NEAR:
         return
@@ -470,11 +473,25 @@ def _add_bounds(
             if evidence.gap(program) <= NEAR or evidence.moved:
                 break
     elif is_good:
-        for inside in reversed(centered(program, start, steps)):
-            evidence.add(lower_bound(program, inside, steps, tolerance=tolerance), None)
-            evidence.add(None, upper_bound(program, inside, tolerance, steps))
+        for point in reversed(centered(inner, near, steps)):
+            _add_dual(evidence, inner, point, faces, tolerance, steps)
+            outer = lifted(program, faces, point) if faces else point
+            evidence.add(None, upper_bound(program, outer, tolerance, steps))
             if evidence.gap(program) < math.inf:
                 break
+
+
+def _add_dual(
+    evidence: Evidence,
+    program: ConicProgram,
+    start: Start,
+    faces: tuple[Face, ...],
+    tolerance: float,
+    steps: Steps,
+) -> None:
+    """Add the lower bound of a program that is restricted to faces."""
+    proof = lower_bound(program, start, steps, tolerance=tolerance)
+    evidence.add(None if proof is None else proof._replace(faces=faces), None)
 
 
 def _add_rays(

@@ -51,6 +51,7 @@ from .exact import (
     scaled_to_integers,
     snapped,
 )
+from .faces import Face
 from .gram import Scaled, approximate_solver, orthogonal_solver
 from .program import ConicProgram
 from .rounding import UNIT, at_least, at_most, down
@@ -69,13 +70,15 @@ DEAD = (1e-8, 1e-5)
 class DualProof(NamedTuple):
     """A proven lower bound, and the points y and h it is proven from.
 
-    The exact multipliers are zero where y is; they are the nearer, the smaller `rho` is.
+    The exact multipliers are zero where y is; they are the nearer, the smaller `rho` is. With
+    `faces`, y and its rows are those of the program that is restricted to these.
     """
 
     value: float
     y: Vector
     h: Vector | None
     rho: float = 0.0
+    faces: tuple[Face, ...] = ()
 
     @property
     def zero_rows(self) -> list[int]:
