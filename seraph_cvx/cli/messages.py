@@ -65,11 +65,10 @@ def written(macro: str, /, **values: Any) -> str:
 @cache
 def _macros() -> Any:
     """The macros of messages.txt."""
-    from ..display.mathml import to_text
     from ..display.page import templates
 
     plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    ours = {"visible": visible, "text": to_text, "repr": repr, "counted": counted}
+    ours = {"visible": visible, "repr": repr, "counted": counted}
     plain.filters = {**plain.filters, **ours}
     return plain.get_template("cli/messages.txt").module
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from .. import penalties
 from ..certificate import Certificate
-from ..certificate.sampling import SamplingReport
 from ..fit.alternation import Iteration
 from ..penalties.penalty import Penalty
 from ..processes.array_file import parse_arrays
@@ -44,7 +43,6 @@ RESULTS: dict[str, Any] = {
     "certificate": Certificate,
     "iteration": Iteration,
     "leave_one_out": LeaveOneOut,
-    "sampling": SamplingReport,
 }
 """The result classes of this package that a model keeps."""
 

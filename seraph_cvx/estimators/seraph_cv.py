@@ -48,7 +48,7 @@ SHARED_PARAMETERS = tuple(
 
 LEARNED = (
     *("metric_", "factor_", "components_", "threshold_", "certificate_", "history_", "n_iter_"),
-    *("status_", "sampling_", "leave_one_out_"),
+    *("status_", "leave_one_out_"),
 )
 """The attributes that are copied from the chosen SERAPH, where it has them."""
 
@@ -132,7 +132,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         the fits that did not end certified (for algorithm="direct": stationary), and `n_failed`,
         those without a metric (score NaN).
     best_estimator_ : SERAPH
-    metric_, components_, threshold_, certificate_, history_, n_iter_, status_, sampling_
+    metric_, components_, threshold_, certificate_, history_, n_iter_, status_
         Of `best_estimator_`.
     n_features_in_ : int
 

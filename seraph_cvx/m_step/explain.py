@@ -12,10 +12,13 @@ import scipy
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import BinaryOperator
 from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.atoms.quad_form import QuadForm
 from cvxpy.constraints.zero import Equality
+from cvxpy.transforms.indicator import indicator
+from cvxpy.transforms.partial_optimize import PartialProblem
 
 from ..proof.chord import Chord, refute_function, refute_set
-from ..proof.program import matrix_of_form
+from ..proof.program import matrix_of_form, subexpressions, unproven_promise
 from ..proof.quadratic import is_proven_psd
 
 MOST_SHOWN = 60
@@ -108,6 +111,10 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     >>> explain_convexity(cp.Problem(cp.Minimize(cp.sqrt(x)))).children[0].refutation is None
     False
     """
+    return _explain_problem(problem)
+
+
+def _explain_problem(problem: cp.Problem) -> ConvexityProof:
     goal = problem.objective.args[0]
     sign, is_right, rule = 1.0, goal.is_convex(), "minimizes a convex function over a convex set"
     if isinstance(problem.objective, cp.Maximize):
@@ -135,25 +142,43 @@ def _verdict(
 
 
 def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
-    name, curvature, sign = prefix + _name(expression), expression.curvature, expression.sign
-    children = () if _is_leaf(expression) else tuple(map(_explain, expression.args))
-    rule, doubt = _rule(expression), _doubt(expression)
-    return ConvexityProof(name, "UNKNOWN" if doubt else str(curvature), str(sign), doubt or rule,
-                          children)  # fmt: skip
+    if isinstance(expression, cp.Problem):  # of partial_optimize
+        return _explain_problem(expression)
+    if isinstance(expression, cp.constraints.constraint.Constraint):  # of indicator
+        return _explain_constraint(expression)
+    children = () if _is_leaf(expression) else tuple(map(_explain, _parts(expression)))
+    unseen = () if children else subexpressions(expression)  # of a constant
+    doubts = [_doubt(expression), *(_doubt(node) for node, _ in unseen)]
+    doubt = max(doubts, key=len)
+    rule, curvature = _rule(expression), "UNKNOWN" if doubt else str(expression.curvature)
+    return ConvexityProof(
+        prefix + _name(expression), curvature, str(expression.sign), doubt or rule, children
+    )
 
 
-def _doubt(expression: Any) -> str:
+def _parts(expression: Any) -> list[Any]:
+    """The arguments, and the function inside of a perspective."""
+    if isinstance(expression, cp.perspective):
+        return [*expression.args, expression.f]
+    if isinstance(expression, QuadForm) and isinstance(expression.args[1], cp.psd_wrap):
+        return [expression.args[0], *expression.args[1].args]  # `_doubt` looks at the matrix
+    return list(expression.args)
+
+
+def _doubt(node: Any) -> str:
     """Why the curvature that CVXPY derives is not proven; empty where it is."""
-    if isinstance(expression, cp.Variable):
+    if isinstance(node, cp.Variable):
         for kind in ("boolean", "integer"):
-            if expression.attributes[kind]:
+            if node.attributes[kind]:
                 return f"{_article(kind)} variable, whose values are no convex set"
-    if type(expression).__name__ == "QuadForm":
-        P = matrix_of_form(expression)
-        kind, sign = ("PSD", 1.0) if expression.is_atom_convex() else ("NSD", -1.0)
+    if isinstance(node, cp.constraints.FiniteSet):
+        return "a finite set of values is no convex set"
+    if isinstance(node, QuadForm):
+        P = matrix_of_form(node)
+        kind, sign = ("PSD", 1.0) if node.is_atom_convex() else ("NSD", -1.0)
         if P is not None and not is_proven_psd(scipy.sparse.csc_array(sign * P)):
             return f"its matrix is assumed to be {kind}, and not proven to be"
-    return ""
+    return unproven_promise(node)
 
 
 def _explain_constraint(constraint: Any) -> ConvexityProof:
@@ -167,9 +192,8 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
         name = label or _formula(constraint)
         if is_affine and not label and all(map(_holds, constraint.args)):
             children = []  # the name is the formula itself
-    if isinstance(constraint, cp.constraints.FiniteSet):
-        unknown = "a finite set of values is no convex set"
-        return ConvexityProof(f"constraint {name}", "UNKNOWN", "", unknown, tuple(children))
+    if doubt := _doubt(constraint):
+        return ConvexityProof(f"constraint {name}", "UNKNOWN", "", doubt, tuple(children))
     holds = constraint.is_dcp() and all(map(_holds, constraint.args))
     node = _verdict(f"constraint {name}", holds, rule, children)
     return node if holds else _settled(node, refute_set(constraint))
@@ -177,7 +201,7 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
 
 def _holds(expression: Any) -> bool:
     """Whether no part of an expression is in doubt."""
-    return not _doubt(expression) and all(map(_holds, expression.args))
+    return not any(_doubt(node) for node, _ in subexpressions(expression))
 
 
 def _formula(constraint: Any) -> str:
@@ -249,6 +273,10 @@ def _rule(expression: Any) -> str:
         return next(kinds, "a variable")
     if isinstance(expression, cp.Parameter):
         return "a parameter"
+    if isinstance(expression, indicator):
+        return "the indicator function of a convex set is convex"
+    if isinstance(expression, PartialProblem):
+        return "the optimum over some variables, of a problem that is convex in all of them"
     if _is_leaf(expression):
         return "a number" if expression.size == 1 else "numbers"
     if not (expression.is_convex() or expression.is_concave()):

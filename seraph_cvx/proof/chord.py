@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Array
-from .point import NotEnclosed, evaluate, violation
+from .point import RULES, NotEnclosed, evaluate, is_set, violation
+from .program import COMPILING, subexpressions
 
 TRIES = 300
 UNITS = 2.0**-6
@@ -61,24 +63,25 @@ class Chord:
 
 def refute_function(expression: Any, sign: float, constraints: Sequence[Any] = ()) -> Chord | None:
     """A chord on which sign * expression is not convex, at feasible points if some are found."""
-    variables = expression.variables()
+    variables, found = expression.variables(), []
+    inner = (node for node, _ in subexpressions(expression) if node.args)
+    if any(type(node).__name__ not in RULES for node in inner):
+        return None  # no value would be enclosed
 
     def judged(ends: Ends) -> str:
-        x, y, middle = (_enclosed(expression, variables, end) for end in (*ends, _middle(*ends)))
-        mean = 0.5 * (sign * x).max() + 0.5 * (sign * y).max()
-        if not (sign * middle).min() > mean:
+        balls = (_at(e, variables, partial(evaluate, expression, {})) for e in _three(ends))
+        x, y, middle = (sign * np.array([ball.low.min(), ball.high.max()]) for ball in balls)
+        mean, value = 0.5 * x.max() + 0.5 * y.max(), middle.min()
+        if not value > mean:
             return ""
-        value, bound = sign * (sign * middle).min(), sign * mean
-        return f"at the midpoint it is {value:.6g}, at the ends {bound:.6g} on average"
+        return f"at the midpoint it is {sign * value:.6g}, at the ends {sign * mean:.6g} on average"
 
-    def excess(x: float, y: float, middle: float) -> float:
-        return sign * (middle - 0.5 * (x + y)) / (1.0 + abs(x) + abs(y))
-
-    found = []
     for ends in _pairs(variables):
-        values = [_value(expression, variables, end) for end in (*ends, _middle(*ends))]
-        if all(map(np.isfinite, values)) and excess(*values) > 1e-6:
-            found.append((_feasible(constraints, variables, ends), excess(*values), ends))
+        values = [_at(end, variables, lambda: expression.value) for end in _three(ends)]
+        x, y, middle = (np.nan if v is None else sign * float(np.ravel(v)[0]) for v in values)
+        excess = (middle - 0.5 * (x + y)) / (1.0 + abs(x) + abs(y))
+        if 1e-6 < excess < np.inf:
+            found.append((_feasible(constraints, variables, ends), excess, ends))
     for feasible, _, ends in sorted(found, key=lambda entry: entry[:2], reverse=True)[:5]:
         words = _words(judged, ends)
         if words:
@@ -93,7 +96,7 @@ def refute_set(constraint: Any) -> Chord | None:
     variables = constraint.variables()
 
     def judged(ends: Ends) -> str:
-        x, y, middle = (_violated(constraint, variables, end) for end in (*ends, _middle(*ends)))
+        x, y, middle = (_at(e, variables, partial(violation, constraint, {})) for e in _three(ends))
         if x[1] > 0.0 or y[1] > 0.0 or not middle[0] > 0.0:
             return ""
         return f"both ends satisfy it, the midpoint violates it by {middle[0]:.6g}"
@@ -119,17 +122,12 @@ def _words(judge: Callable[[Ends], str], ends: Ends) -> str:
 def _pairs(variables: Sequence[Any]) -> Iterator[Ends]:
     """Pairs of points of all sizes that have the variables' attributes; none if one is unknown."""
     rng = np.random.default_rng(0)
-    wanted = [[name for name, value in v.attributes.items() if _is_set(value)] for v in variables]
+    wanted = [[name for name, value in v.attributes.items() if is_set(value)] for v in variables]
     if not all(name in ATTRIBUTES for names in wanted for name in names):
         return
     for _ in range(TRIES):
         size = 2.0 ** rng.integers(-4, 5)
         yield _drawn(rng, size, variables, wanted), _drawn(rng, size, variables, wanted)
-
-
-def _is_set(value: Any) -> bool:
-    """By identity: the value of an attribute may be an array."""
-    return value is not None and value is not False
 
 
 def _drawn(
@@ -144,39 +142,29 @@ def _drawn(
     return tuple(point)
 
 
-def _middle(x: Values, y: Values) -> Values:
-    return tuple(0.5 * (a + b) for a, b in zip(x, y, strict=True))
+def _three(ends: Ends) -> tuple[Values, Values, Values]:
+    """The ends of a chord and its midpoint."""
+    return *ends, tuple(0.5 * (a + b) for a, b in zip(*ends, strict=True))
 
 
 @contextmanager
 def values_set(variables: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
-    """A context in which variables have these values."""
-    kept = [variable.value for variable in variables]
-    try:
-        for variable, value in zip(variables, values, strict=True):
-            variable.save_value(value)
-        yield
-    finally:
-        for variable, value in zip(variables, kept, strict=True):
-            variable.save_value(value)
+    """A context in which variables have these values, for this thread alone."""
+    with COMPILING:
+        kept = [variable.value for variable in variables]
+        try:
+            for variable, value in zip(variables, values, strict=True):
+                variable.save_value(value)
+            yield
+        finally:
+            for variable, value in zip(variables, kept, strict=True):
+                variable.save_value(value)
 
 
-def _value(expression: Any, variables: Sequence[Any], values: Values) -> float:
+def _at(values: Values, variables: Sequence[Any], function: Callable[[], Any]) -> Any:
+    """What a function without arguments returns where the variables have these values."""
     with values_set(variables, values), np.errstate(all="ignore"):
-        found = expression.value
-    return float("nan") if found is None else float(np.ravel(found)[0])
-
-
-def _enclosed(expression: Any, variables: Sequence[Any], values: Values) -> Array:
-    """The two ends of an interval that has the value of a scalar expression."""
-    with values_set(variables, values), np.errstate(all="ignore"):
-        ball = evaluate(expression, {})
-    return np.array([np.min(ball.low), np.max(ball.high)])
-
-
-def _violated(constraint: Any, variables: Sequence[Any], values: Values) -> tuple[float, float]:
-    with values_set(variables, values), np.errstate(all="ignore"):
-        return violation(constraint, {})
+        return function()
 
 
 def _feasible(constraints: Sequence[Any], variables: Sequence[Any], ends: Ends) -> bool:
@@ -184,7 +172,8 @@ def _feasible(constraints: Sequence[Any], variables: Sequence[Any], ends: Ends) 
     known = {variable.id for variable in variables}
     if any(variable.id not in known for c in constraints for variable in c.variables()):
         return False
+    each = [(end, partial(violation, c, {})) for c in constraints for end in ends]
     try:
-        return all(_violated(c, variables, end)[1] <= 0.0 for c in constraints for end in ends)
+        return all(_at(end, variables, work)[1] <= 0.0 for end, work in each)
     except NotEnclosed:
         return False

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -84,21 +84,24 @@ def find_conflict(
     first = [part for part in vertex if part.weight]
     # The domain of an atom may contradict the rest without a multiplier of its constraint.
     curved = [p for p in vertex if not p.weight and not _is_affine(problem.constraints[p.place])]
-    goal = cp.Minimize(cp.Variable(nonneg=True))
-    search = _Search(canonical.fixed.constraints, goal, certify)
+    constraints, goal = canonical.fixed.constraints, cp.Minimize(cp.Variable(nonneg=True))
+
+    def is_feasible(parts: Sequence[Part]) -> bool | None:
+        own = [_constraint(constraints, part) for part in parts]
+        return _is_feasible(certify, cp.Problem(goal, own))
+
     for parts in (first, [*first, *curved], [part for part in whole if part.weight], whole):
-        if search.is_feasible(parts) is False:
+        if is_feasible(parts) is False:
             break
     else:
-        search.goal = canonical.fixed.objective
-    has_goal = search.goal is canonical.fixed.objective
-    is_open = has_goal and search.is_feasible(parts) is not False
+        goal = canonical.fixed.objective
+    has_goal = goal is canonical.fixed.objective
+    is_open = has_goal and is_feasible(parts) is not False
     unsettled = 0
     try:
         for part in sorted(parts, key=lambda each: each.weight) if not is_open else ():
             others = [other for other in parts if other != part]
-            late = time.perf_counter() > end
-            answer = None if late else search.is_feasible(others)
+            answer = None if time.perf_counter() > end else is_feasible(others)
             parts = others if answer is False else parts
             unsettled += answer is None
     except KeyboardInterrupt:
@@ -120,30 +123,16 @@ def _multipliers(canonical: CanonicalProblem) -> Array:
     return np.where(y > ABSENT * np.max(y, initial=0.0), y, 0.0)
 
 
-class _Search:
-    """Problems of some constraints and a goal, and whether they are feasible."""
-
-    def __init__(
-        self,
-        constraints: Sequence[Any],
-        goal: Any,
-        certify: Callable[[cp.Problem], Any],
-    ) -> None:
-        self.constraints, self.goal, self.certify = constraints, goal, certify
-
-    def problem(self, parts: Iterable[Part]) -> cp.Problem:
-        """The problem of some parts alone."""
-        return cp.Problem(self.goal, [_constraint(self.constraints, part) for part in parts])
-
-    def is_feasible(self, parts: Sequence[Part]) -> bool | None:
-        """Whether the parts are proven to have a common point, or to have none; None if neither."""
-        if not parts:
-            return True
-        found = self.certify(self.problem(parts))
-        best = found.lower if found.program.maximize else found.upper
-        if found.infeasible:
-            return False
-        return True if found.unbounded or math.isfinite(best) else None
+def _is_feasible(certify: Callable[[cp.Problem], Any], problem: cp.Problem) -> bool | None:
+    """Whether a problem is proven to have a feasible point, or to have none; None if neither."""
+    if not problem.constraints:
+        return True
+    found = certify(problem)
+    if found.infeasible:
+        return False
+    best = found.lower if found.program.maximize else found.upper
+    has_point = found.unbounded or math.isfinite(best)
+    return True if has_point and not found.evidence.moved else None
 
 
 def _constraint(constraints: Sequence[Any], part: Part) -> Any:
@@ -199,7 +188,8 @@ def _written(
     conflict.entries, conflict.names = tuple(entries), tuple(names)
     conflict.is_irreducible = open_questions == 0
     used = {v for place in places for v in problem.constraints[place].variables()}
-    some = sorted(v.name() for v in used if any(v.attributes.values()))
+    bounded = [v for v in used if any(v.attributes[kind] for kind in {*v.attributes} - {"complex"})]
+    some = sorted(v.name() for v in bounded)
     given += f" with the attributes of {', '.join(some[:MOST_SHOWN])}" if some else ""
     words = "this constraint cannot hold" if len(parts) == 1 else "these cannot hold together"
     if open_questions is None:

@@ -1,25 +1,28 @@
 """The user's own point, judged as it is: enclosures of the objective and of each violation.
 
 The values of the variables are doubles and taken as such. The expression tree is evaluated atom by
-atom on balls, a midpoint and a radius for each entry, with every rounding error in the radius. An
-atom without a rule here is named, and what contains it is not enclosed.
+atom on balls, a midpoint and a radius for each entry: linear atoms in doubles, with every rounding
+error in the radius, all others by the balls of FLINT, entry by entry. The tables at the end say
+how. An atom that is in none of them is named, and what contains it is not enclosed.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import partial
+from fractions import Fraction
+from functools import partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 import scipy
+from flint import arb, arb_mat
 
-from .arithmetic import Array, power_of_two_below
+from .arithmetic import Array
 from .rounding import FUNCTION_ERROR, UNIT, gamma
 
 # Above the share of a radius that is lost in computing the radius, and above every underflow.
@@ -45,12 +48,35 @@ class Ball(NamedTuple):
     mid: Array
     rad: Array
 
+    @classmethod
+    def between(cls, low: Array, high: Array) -> Ball:
+        """The balls of intervals."""
+        mid = 0.5 * low + 0.5 * high
+        return cls(mid, np.maximum(high - mid, mid - low) * WIDER)
+
+    @classmethod
+    def of(cls, numbers: Any) -> Ball:
+        """The balls of an array of FLINT's."""
+        mid, rad = np.frompyfunc(_in_doubles, 1, 2)(numbers)
+        return cls(np.asarray(mid, dtype=np.float64), np.asarray(rad, dtype=np.float64))
+
+    @property
+    def numbers(self) -> Array:
+        """An array of FLINT's balls."""
+        return np.asarray(np.frompyfunc(arb, 2, 1)(self.real.mid, self.rad), dtype=object)
+
+    @property
+    def real(self) -> Ball:
+        """The same, if the numbers are real."""
+        if np.iscomplexobj(self.mid):
+            raise NotEnclosed("complex numbers")
+        return self
+
     @property
     def low(self) -> Array:
         """Lower ends, of real balls."""
-        if np.iscomplexobj(self.mid):
-            raise NotEnclosed("complex numbers")
-        return np.where(self.rad > 0.0, np.nextafter(self.mid - self.rad, -np.inf), self.mid)
+        mid, rad = self.real
+        return np.where(rad > 0.0, np.nextafter(mid - rad, -np.inf), mid)
 
     @property
     def high(self) -> Array:
@@ -66,13 +92,11 @@ class Ball(NamedTuple):
         return Ball(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * WIDER)
 
 
-def between(ends: Sequence[Any], roundings: float = 2.0, size: Any = 0.0) -> Ball:
-    """The ball of intervals, whose ends are off by roundings of themselves and of a size."""
-    low, high = ends
-    mid = 0.5 * low + 0.5 * high
-    size = np.maximum(np.maximum(np.abs(low), np.abs(high)), size)
-    rad = np.maximum(high - mid, mid - low) + (roundings + 4.0) * UNIT * size + TINY
-    return Ball(np.asarray(mid), np.asarray(rad) * WIDER)
+def _in_doubles(number: arb) -> tuple[float, float]:
+    """The midpoint and the radius of one of FLINT's balls."""
+    mid = float(number.mid())
+    off = (number - mid).abs_upper()
+    return mid, float(off) * WIDER + TINY * (off != 0)
 
 
 WRITTEN = {
@@ -153,9 +177,9 @@ def as_proved(low: float, high: float) -> tuple[str, str]:
     if not 0.0 < high - low < math.inf:
         return repr(float(low)), repr(float(high))
     digits = max(3, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
-    down, up = (Context(digits, rounding=way) for way in (ROUND_FLOOR, ROUND_CEILING))
-    ends = zip((low, high), (down, up), strict=True)
-    first, last = (str(way.create_decimal(Decimal(end))).lower() for end, way in ends)
+    ends = zip((low, high), (ROUND_FLOOR, ROUND_CEILING), strict=True)
+    contexts = ((end, Context(digits, rounding=way)) for end, way in ends)
+    first, last = (str(way.create_decimal(Decimal(end))).lower() for end, way in contexts)
     return first, last
 
 
@@ -168,53 +192,50 @@ def name_of(place: int, constraint: Any) -> str:
 
 def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | None:
     """Enclose the objective and the violations at the variables' values; None without values."""
-    if any(variable.value is None for variable in problem.variables()):
+    if any(variable._value is None for variable in problem.variables()):
         return None
     known: dict[int, Ball] = {}
-    judged = [
-        (name_of(k, c), _judged(partial(violation, c, known), partial(_float_violation, c)))
-        for k, c in enumerate(problem.constraints)
+    tasks: list[tuple[str, Callable[[], Interval], Callable[[], float], float]] = [
+        (name_of(place, c), partial(violation, c, known), partial(_in_floats, c), tolerance)
+        for place, c in enumerate(problem.constraints)
     ]
-    is_feasible = all(_is_met(found, tolerance) for _, found in judged)
     for variable in problem.variables():
-        for kind, value in variable.attributes.items():
-            if value is not None and value is not False and kind in ATTRIBUTES:
-                found = _judged(partial(_attribute, variable, kind, known), lambda: math.nan)
+        for kind, rule in ATTRIBUTES.items():
+            if is_set(variable.attributes[kind]):
                 words = "within its bounds" if kind == "bounds" else kind
-                judged.append((f"{variable.name()} is {words}", found))
-                is_feasible = is_feasible and _is_met(found, 0.0)
+                work = partial(lambda v, rule: _worst(rule(evaluate(v, known), v)), variable, rule)
+                tasks.append((f"{variable.name()} is {words}", work, lambda: math.nan, 0.0))
+    judged = [(name, _judged(work, in_floats)) for name, work, in_floats, _ in tasks]
+    is_feasible = all(
+        not isinstance(found, Unjudged) and found[1] <= allowed
+        for (_, found), (*_, allowed) in zip(judged, tasks, strict=True)
+    )
     goal = problem.objective.expr
-    objective = _judged(lambda: _interval(evaluate(goal, known)), lambda: float(goal.value))
+    objective = _judged(
+        lambda: _interval(evaluate(goal, known)),
+        lambda: float(np.ravel(goal.value)[0]),  # that of a perspective is an array
+    )
     judged.sort(key=lambda each: -np.nan_to_num(each[1][1], nan=np.inf))
     return PointReport(objective, tuple(judged), is_feasible)
 
 
-def _float_violation(constraint: Any) -> float:
+def is_set(value: Any) -> bool:
+    """Whether a variable has an attribute, by identity: its value may be an array."""
+    return value is not None and value is not False
+
+
+def _in_floats(constraint: Any) -> float:
     return float(np.max(np.abs(constraint.violation())))
 
 
-def _is_met(violation: Interval | Unjudged, tolerance: float) -> bool:
-    return not isinstance(violation, Unjudged) and violation[1] <= tolerance
-
-
-def _attribute(variable: Any, kind: str, known: dict[int, Ball]) -> Interval:
-    """By how much the value of a variable violates one of its attributes."""
-    x = evaluate(variable, known)
-    if kind != "bounds":
-        return _worst(ATTRIBUTES[kind](x))
-    ends = [_constant(getattr(end, "value", end)) for end in variable.attributes["bounds"]]
-    beyond = [_worst(x.plus(-ends[1])), _worst(ends[0].plus(-x))]
-    return max(low for low, _ in beyond), max(high for _, high in beyond)
-
-
-def _judged(work: Callable[[], Interval], in_doubles: Callable[[], float]) -> Interval | Unjudged:
+def _judged(work: Callable[[], Interval], in_floats: Callable[[], float]) -> Interval | Unjudged:
     with np.errstate(all="ignore"):
         try:
             low, high = work()
         except (NotEnclosed, np.linalg.LinAlgError) as missing:
-            return Unjudged(as_written(str(missing)), in_doubles())
+            return Unjudged(as_written(str(missing)), in_floats())
         if not -np.inf < low <= high < np.inf:
-            return Unjudged("a number beyond double precision", in_doubles())
+            return Unjudged("a number beyond double precision", in_floats())
     return low, high
 
 
@@ -242,7 +263,7 @@ def violation(constraint: Any, known: dict[int, Ball]) -> Interval:
         return _worst(-eigenvalue_balls(_real_form(first)))
     if kind == "SOC":
         axis = constraint.axis if first.mid.size > 1 else None
-        norms = _along(axis, first.mid.shape, arguments[1], partial(_norm, p=2.0))
+        norms = _along(axis, first.mid.shape, arguments[1], partial(_norm, 2.0))
         return _worst(norms.plus(-first))
     raise NotEnclosed(kind)
 
@@ -255,14 +276,14 @@ def _real_form(matrix: Ball) -> Ball:
     return Ball(np.block([[a, -b], [b, a]]), np.block([[r, r], [r, r]]))
 
 
-def _along(axis: Any, shape: Any, x: Ball, function: Callable[[Ball], Ball]) -> Ball:
+def _along(axis: Any, shape: Any, x: Ball, function: Callable[[Array], arb]) -> Ball:
     """A function of vectors, of all entries of x or along an axis, in a given shape."""
-    axes = tuple(range(x.mid.ndim)) if axis is None else tuple(np.atleast_1d(axis))
-    parts = [np.moveaxis(v, axes, range(len(axes))) for v in x]
-    size = math.prod(parts[0].shape[: len(axes)])
-    columns = [np.reshape(v, (size, -1), order="F").T for v in parts]
-    found = [function(Ball(*both)) for both in zip(*columns, strict=True)]
-    return Ball(*(np.reshape(np.array(v), shape, order="F") for v in zip(*found, strict=True)))
+    numbers = (_magnitude(x) if np.iscomplexobj(x.mid) else x).numbers
+    axes = tuple(range(numbers.ndim)) if axis is None else tuple(np.atleast_1d(axis))
+    numbers = np.moveaxis(numbers, axes, range(len(axes)))
+    columns = numbers.reshape((math.prod(numbers.shape[: len(axes)]), -1), order="F").T
+    found = Ball.of(np.array([function(column) for column in columns], dtype=object))
+    return Ball(*(part.reshape(shape, order="F") for part in found))
 
 
 def _magnitude(a: Ball) -> Ball:
@@ -272,17 +293,6 @@ def _magnitude(a: Ball) -> Ball:
         rad = (rad + FUNCTION_ERROR * UNIT * size + np.where(size > 0.0, TINY, 0.0)) * WIDER
     crosses, half = rad >= size, 0.5 * (size + rad)
     return Ball(np.where(crosses, half, size), np.where(crosses, half * WIDER, rad))
-
-
-def _norm(a: Ball, p: float) -> Ball:
-    """The p-norm of all entries."""
-    size = _magnitude(a)
-    scale = float(power_of_two_below(np.max(size.high, initial=0.0))) or 1.0
-    ends = [
-        scale * np.linalg.norm(np.ravel(v) / scale, p)
-        for v in (np.maximum(size.low, 0.0), size.high)
-    ]
-    return between(ends, size.mid.size + 4.0 * FUNCTION_ERROR)
 
 
 def eigenvalue_balls(matrix: Ball) -> Ball:
@@ -309,48 +319,31 @@ def _singular_values(matrix: Ball) -> Ball:
     return Ball(found.mid[-min(m, n) :], found.rad[-min(m, n) :])
 
 
-def _total(terms: Ball) -> Ball:
-    error = terms.rad.sum() + gamma(terms.mid.size + 4) * np.abs(terms.mid).sum()
-    return Ball(np.asarray(terms.mid.sum()), np.asarray(error * WIDER))
-
-
-def _asymmetry(x: Ball) -> Ball:
+def _asymmetry(x: Ball, variable: Any) -> Ball:
     """The sizes of the entries of X - X', or of a complex X less its conjugate transpose."""
-    axes = (*range(x.mid.ndim - 2), x.mid.ndim - 1, x.mid.ndim - 2)
-    return _magnitude(x.plus(-Ball(x.mid.conj().transpose(axes), x.rad.transpose(axes))))
+    return _magnitude(x.plus(-Ball(*(np.swapaxes(part.conj(), -1, -2) for part in x))))
 
 
-ATTRIBUTES: dict[str, Callable[[Ball], Ball]] = {
-    "nonneg": lambda x: -x,
-    "pos": lambda x: -x,
-    "nonpos": lambda x: x,
-    "neg": lambda x: x,
-    "symmetric": _asymmetry,
-    "hermitian": _asymmetry,
-    "imag": lambda x: _magnitude(Ball(x.mid.real, x.rad)),
-    "PSD": lambda x: -eigenvalue_balls(x),
-    "NSD": eigenvalue_balls,
-    "diag": lambda x: _magnitude(Ball(*(v - np.diag(np.diag(v)) for v in x))),
-    "bounds": lambda x: x,  # which `_attribute` reads
+def _beyond_bounds(x: Ball, variable: Any) -> Ball:
+    """How far the entries are above their upper bounds, then how far below their lower ones."""
+    most = np.finfo(np.float64).max  # as good as no bound
+    given = (getattr(end, "value", end) for end in variable.attributes["bounds"])
+    low, high = (constant_ball(np.clip(end, -most, most)) for end in given)
+    above, below = x.plus(-high), low.plus(-x)
+    return Ball(*(np.stack(parts) for parts in zip(above, below, strict=True)))
+
+
+ATTRIBUTES: dict[str, Callable[[Ball, Any], Ball]] = {
+    **dict.fromkeys(("nonneg", "pos"), lambda x, variable: -x),
+    **dict.fromkeys(("nonpos", "neg"), lambda x, variable: x),
+    **dict.fromkeys(("symmetric", "hermitian"), _asymmetry),
+    "imag": lambda x, variable: _magnitude(Ball(x.mid.real, x.rad)),
+    "PSD": lambda x, variable: -eigenvalue_balls(x),
+    "NSD": lambda x, variable: eigenvalue_balls(x),
+    "diag": lambda x, variable: _magnitude(Ball(*(v - np.diag(np.diag(v)) for v in x))),
+    "bounds": _beyond_bounds,
 }
 """Of each attribute of a variable, numbers that are at most zero where it holds."""
-
-# Atoms whose entries are sums of entries of their arguments, with coefficients 1 (or -1).
-SUMS = {
-    *("AddExpression", "NegExpression", "Sum", "cumsum", "Trace", "index", "special_index"),
-    *("reshape", "Hstack", "Vstack", "Concatenate", "transpose", "diag_vec", "diag_mat"),
-    *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
-    *("real", "imag", "conj", "hermitian_wrap"),
-}
-
-# Atoms that are linear in each of two arguments, other than the matrix product.
-PRODUCTS = {"multiply", "kron", "conv", "convolve"}
-
-# Functions that increase with every entry: computed at both ends.
-INCREASING = {
-    *("exp", "log", "log1p", "logistic", "max", "min", "maximum", "minimum", "cummax"),
-    "sum_largest",
-}
 
 
 def evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
@@ -362,51 +355,66 @@ def evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
 
 def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     name = type(expression).__name__
-    if not expression.args:
-        return _constant(expression.value)
-    if name in MATRIX_PRODUCTS:
-        return MATRIX_PRODUCTS[name](*(_sparse_or_dense(arg, known) for arg in expression.args))
-    if name not in SUMS | PRODUCTS | INCREASING | set(RULES):
+    if not expression.args:  # CVXPY warns of `value` where there is a `value_sparse`
+        is_sparse = getattr(expression, "sparse_idx", None) is not None
+        return constant_ball(expression.value_sparse if is_sparse else expression.value)
+    if name not in RULES:
         raise NotEnclosed(name)
-    arguments = [evaluate(arg, known) for arg in expression.args]
-
-    def numeric(*values: Array) -> Array:
-        return np.asarray(expression.numeric(list(values)))
-
-    mids, rads = [a.mid for a in arguments], [a.rad for a in arguments]
-    sizes = [np.abs(m) for m in mids]
-    terms = _roundings(sum(m.size for m in mids) + 8, *arguments)
-    if name in ("real", "imag"):
-        return Ball(numeric(*mids), rads[0])
-    if name in SUMS:
-        spread, size = np.abs(numeric(*rads)), np.abs(numeric(*sizes))
-        tiny = np.where(spread + size > 0.0, TINY, 0.0)  # sums of zeros are exact
-        return Ball(numeric(*mids), (spread + gamma(terms) * size) * WIDER + tiny)
-    if name in PRODUCTS:
-        spread = numeric(sizes[0] + rads[0], rads[1]) + numeric(rads[0], sizes[1])
-        return Ball(numeric(*mids), (spread + gamma(terms) * numeric(*sizes)) * WIDER + TINY)
-    if name in INCREASING:
-        ends = numeric(*(a.low for a in arguments)), numeric(*(a.high for a in arguments))
-        added = float(np.sum(sizes[0] + rads[0])) if name == "sum_largest" else 0.0
-        return between(ends, terms + 4.0 * FUNCTION_ERROR, added)
-    return RULES[name](expression, arguments)
+    keep_sparse = name in ("MulExpression", "QuadForm")
+    arguments = [
+        constant_ball(arg.value, keep_sparse)
+        if isinstance(arg, cp.Constant)
+        else evaluate(arg, known)
+        for arg in expression.args
+    ]
+    found = RULES[name](expression, *arguments)
+    if np.isnan(found.mid).any():
+        raise NotEnclosed(f"{as_written(name)} of a number that may be outside of its domain")
+    return found
 
 
-def _constant(value: Any, keep_sparse: bool = False) -> Ball:
+def constant_ball(value: Any, keep_sparse: bool = False) -> Ball:
     """The ball of doubles, without a radius."""
-    is_sparse = scipy.sparse.issparse(value)
-    if not (is_sparse and keep_sparse):
-        value = value.toarray() if is_sparse else np.asarray(value)
-    zeros = scipy.sparse.csr_array if is_sparse and keep_sparse else np.zeros
-    kind = np.complex128 if np.iscomplexobj(value) else np.float64
-    return Ball(value.astype(kind), zeros(value.shape))
+    if not scipy.sparse.issparse(value):
+        value = np.asarray(value)
+    elif not keep_sparse:
+        value = value.toarray()
+    value = value.astype(np.complex128 if np.iscomplexobj(value) else np.float64)
+    return Ball(value, 0.0 * abs(value))
 
 
-def _sparse_or_dense(expression: Any, known: dict[int, Ball]) -> Ball:
-    """A factor of a product: a sparse constant stays so, where nothing was computed of it."""
-    if isinstance(expression, cp.Constant):
-        return _constant(expression.value, keep_sparse=True)
-    return evaluate(expression, known)
+# ---- rules: functions of an expression and the balls of its arguments ----------------------------
+
+
+def _linear(expression: Any, *arguments: Ball) -> Ball:
+    """Entries that are sums of entries of the arguments, with coefficients 1 (or -1)."""
+    mids, rads = zip(*arguments, strict=True)
+    sizes = [np.abs(mid) for mid in mids]
+    mid, spread, size = (np.asarray(expression.numeric(list(v))) for v in (mids, rads, sizes))
+    error = gamma(_roundings(sum(v.size for v in mids) + 8, *arguments)) * np.abs(size)
+    tiny = np.where(np.abs(spread) + np.abs(size) > 0.0, TINY, 0.0)  # sums of zeros are exact
+    return Ball(mid, (np.abs(spread) + error) * WIDER + tiny)
+
+
+def _part(expression: Any, a: Ball) -> Ball:
+    return Ball(np.asarray(expression.numeric([a.mid])), a.rad)
+
+
+def _bilinear(expression: Any, a: Ball, b: Ball) -> Ball:
+    """Entries that are sums of products of an entry of each argument."""
+
+    def times(u: Any, v: Any) -> Array:
+        return np.asarray(expression.numeric([u, v]))
+
+    return _times(times, a, b, a.mid.size + b.mid.size)
+
+
+def _times(times: Callable[[Any, Any], Array], a: Ball, b: Ball, terms: int) -> Ball:
+    """A product of balls, each entry a sum of so many terms at most."""
+    size = abs(a.mid)
+    spread = times(size + a.rad, b.rad) + times(a.rad, abs(b.mid))
+    spread += gamma(_roundings(terms + 8, a, b)) * times(size, abs(b.mid))
+    return Ball(times(a.mid, b.mid), spread * WIDER + TINY)
 
 
 def _roundings(terms: int, *balls: Ball) -> int:
@@ -414,160 +422,58 @@ def _roundings(terms: int, *balls: Ball) -> int:
     return terms * (1 + 2 * any(np.iscomplexobj(ball.mid) for ball in balls))
 
 
-def _product(a: Ball, b: Ball) -> Ball:
-    """The matrix product of two balls, of which either may be sparse."""
+def _product(expression: Any, a: Ball, b: Ball) -> Ball:
+    """The matrix product, of which either factor may be sparse."""
 
     def times(u: Any, v: Any) -> Array:
         found = u @ v if u.ndim and v.ndim else u * v
         return found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)
 
-    size, terms = abs(b.mid), _roundings((a.mid.shape or (1,))[-1] + 8, a, b)
-    spread = times(abs(a.mid) + a.rad, b.rad) + times(a.rad, size)
-    spread += gamma(terms) * times(abs(a.mid), size)
-    return Ball(times(a.mid, b.mid), spread * WIDER + TINY)
+    return _times(times, a, b, (a.mid.shape or (1,))[-1])
 
 
-def _quad_form(x: Ball, P: Ball) -> Ball:
+def _quad_form(expression: Any, x: Ball, P: Ball) -> Ball:
     """The value x'Px, of which P may be sparse."""
     if np.iscomplexobj(x.mid) or np.iscomplexobj(P.mid):
         raise NotEnclosed("quad_form of complex numbers")
-    x = Ball(*(v.ravel() for v in x))
-    size, sizes = np.abs(x.mid) + x.rad, abs(P.mid) + P.rad
-    error = 2.0 * x.rad @ (sizes @ size) + size @ (P.rad @ size)
-    error += gamma(2 * len(size) + 8) * (size @ (sizes @ size))
-    return Ball(np.asarray(x.mid @ (P.mid @ x.mid)), np.asarray(error * WIDER + TINY))
+    x = Ball(*(part.ravel() for part in x))
+    return _product(expression, x, _product(expression, P, x))
 
 
-MATRIX_PRODUCTS = {"MulExpression": _product, "QuadForm": _quad_form}
+def _at_both_ends(expression: Any, *arguments: Ball) -> Ball:
+    """A function that increases with every entry, and picks or adds some of them."""
+    ends = [[a.low for a in arguments], [a.high for a in arguments]]
+    found = Ball.between(*(np.asarray(expression.numeric(end)) for end in ends))
+    if type(expression).__name__ != "sum_largest":
+        return found
+    error = gamma(ends[0][0].size + 8) * float(sum(np.abs(end[0]).sum() for end in ends))
+    return Ball(found.mid, (found.rad + error) * WIDER)
 
 
-def _power(expression: Any, arguments: list[Ball]) -> Ball:
-    # CVXPY's domain: all numbers for p = 1 and even p, else those that are not negative.
-    p, (x,) = float(expression.p.value), arguments
-    if p == 1.0:
-        return x
-    if p >= 0.0 and p % 2.0 == 0.0:
-        size = _magnitude(x)
-        return between((np.maximum(size.low, 0.0) ** p, size.high**p), 4.0 * FUNCTION_ERROR)
-    if not (x.low >= 0.0).all():
-        raise NotEnclosed("power of a number that may be negative")
-    return between(list(np.sort([x.low**p, x.high**p], axis=0)), 4.0 * FUNCTION_ERROR)
+def _of_entries(function: Callable[..., arb]) -> Callable[..., Ball]:
+    """The rule of a function of the expression and an entry of each argument."""
+
+    def rule(expression: Any, *arguments: Ball) -> Ball:
+        each = np.frompyfunc(partial(function, expression), len(arguments), 1)
+        return Ball.of(each(*(argument.numbers for argument in arguments)))
+
+    return rule
 
 
-def _quad_over_lin(expression: Any, arguments: list[Ball]) -> Ball:
-    x, y = arguments
-    if not np.all(y.low > 0.0):
-        raise NotEnclosed("quad_over_lin of a nonpositive number")
-    length = _along(expression.axis, expression.shape, x, partial(_norm, p=2.0))
-    low, high = np.maximum(length.low, 0.0) ** 2, length.high**2
-    return between((low / y.high.reshape(()), high / y.low.reshape(())), 8.0)
+def _of_vectors(function: Callable[..., arb]) -> Callable[..., Ball]:
+    """The rule of a function of the expression, vectors in its first argument, and numbers."""
+
+    def rule(expression: Any, x: Ball, *others: Ball) -> Ball:
+        numbers = [other.numbers.item() for other in others]
+        of_column = partial(function, expression)
+        return _along(expression.axis, expression.shape, x, lambda v: of_column(v, *numbers))
+
+    return rule
 
 
-def _division(expression: Any, arguments: list[Ball]) -> Ball:
-    a, b = arguments
-    if not (np.all(b.low > 0.0) or np.all(b.high < 0.0)):
-        raise NotEnclosed("division by a number that may be zero")
-    ends = [u / v for u in (a.low, a.high) for v in (b.low, b.high)]
-    return between((np.min(ends, axis=0), np.max(ends, axis=0)))
-
-
-def _entropy(expression: Any, arguments: list[Ball]) -> Ball:
-    (x,) = arguments
-    if not (x.low >= 0.0).all():
-        raise NotEnclosed("entr of a number that may be negative")
-    ends = [scipy.special.entr(v) for v in (x.low, x.high)]
-    top = np.where((x.low < 0.37) & (x.high > 0.36), np.exp(-1.0), -np.inf)  # at x = 1/e
-    return between((np.min(ends, axis=0), np.max([*ends, top], axis=0)), 8.0 * FUNCTION_ERROR)
-
-
-def _log_sum_exp(expression: Any, arguments: list[Ball]) -> Ball:
-    (x,) = arguments
-    ends = [np.asarray(expression.numeric([v])) for v in (x.low, x.high)]
-    largest = float(np.max(np.abs(x.mid) + x.rad)) + 1.0
-    return between(ends, x.mid.size + 8.0 * FUNCTION_ERROR, largest)
-
-
-def _vector_norm(p: float, expression: Any, arguments: list[Ball]) -> Ball:
-    p = p or float(getattr(expression, "original_p", None) or expression.p)
-    function = partial(_norm if p >= 1.0 else _mean_of_powers, p=p)
-    return _along(expression.axis, expression.shape, arguments[0], function)
-
-
-def _mean_of_powers(x: Ball, p: float) -> Ball:
-    """(sum_i x_i^p)^(1/p) with p < 1, which increases with every entry."""
-    if not (x.low >= 0.0).all():
-        raise NotEnclosed("pnorm, with p below 1, of a number that may be negative")
-    ends, roundings = [], 0.0
-    for v in (x.low, x.high):
-        if p < 0.0 and not v.all():
-            ends.append(0.0)
-            continue
-        total = float(np.sum(v**p))
-        if not 0.0 < total < np.inf:
-            raise NotEnclosed("a number beyond double precision")
-        ends.append(total ** (1.0 / p))
-        roundings = max(roundings, (v.size + 4.0 * FUNCTION_ERROR + abs(math.log(total))) / abs(p))
-    return between(ends, roundings + 4.0 * FUNCTION_ERROR)
-
-
-def _geo_mean(expression: Any, arguments: list[Ball]) -> Ball:
-    """The product of x_i^{w_i}, as exp(sum_i w_i log x_i)."""
-    weights = np.array([float(w) for w in expression.w])
-
-    def of_vector(x: Ball) -> Ball:
-        ends, roundings = [], 0.0
-        if not (x.low[expression._keep] >= 0.0).all():
-            raise NotEnclosed("geo_mean of a number that may be negative")
-        for v in (x.low[expression._keep], x.high[expression._keep]):
-            terms = weights * np.log(v)
-            ends.append(float(np.exp(terms.sum())) if v.all() else 0.0)
-            size = float(np.abs(terms).sum()) if v.all() else 0.0
-            roundings = max(roundings, (len(v) + 4.0 * FUNCTION_ERROR) * size)
-        return between(ends, roundings + 4.0 * FUNCTION_ERROR)
-
-    return _along(expression.axis, expression.shape, arguments[0], of_vector)
-
-
-def _huber(expression: Any, arguments: list[Ball]) -> Ball:
-    size, M = _magnitude(arguments[0]), np.asarray(expression.M.value, dtype=np.float64)
-    ends = [np.where(v <= M, v * v, M * (2.0 * v - M)) for v in (size.low.clip(0.0), size.high)]
-    return between(ends, 4.0)
-
-
-def _relative_entropy(expression: Any, arguments: list[Ball]) -> Ball:
-    """The terms x log(x/y) of rel_entr; for kl_div with y - x added."""
-    x, y = arguments
-    if not ((x.low >= 0.0).all() and (y.low > 0.0).all()):
-        raise NotEnclosed(f"{type(expression).__name__} of a number that may not be positive")
-    logs = [np.log(x.low) - np.log(y.high), np.log(x.high) - np.log(y.low)]
-    ends = [np.where(u == 0.0, 0.0, u * v) for u in (x.low, x.high) for v in logs]
-    least = np.where((x.low == 0.0) & (x.high > 0.0), -0.5 * y.high, np.min(ends, axis=0))
-    parts = [np.nan_to_num(np.abs(np.log(v)), posinf=0.0) for v in (x.low, x.high, y.low, y.high)]
-    size = (1.0 + sum(parts)) * x.high
-    found = between((least, np.max(ends, axis=0)), 4.0 * FUNCTION_ERROR, size)
-    return found if type(expression).__name__ == "rel_entr" else found.plus(y.plus(-x))
-
-
-def _matrix_frac(expression: Any, arguments: list[Ball]) -> Ball:
-    """tr(X'P^{-1}X) = tr(2Z'X - Z'PZ) + tr(R'P^{-1}R), R = X - PZ, for any Z."""
-    X, P = arguments[0], _symmetric(arguments[1])
-    least = float(eigenvalue_balls(P).low[0])
-    if not least > 0.0:
-        raise NotEnclosed("matrix_frac of a matrix that may be singular")
-    Z = _constant(np.linalg.solve(P.mid, X.mid))
-    product = _product(P, Z)
-    rest = float(_norm(X.plus(-product), 2.0).high) ** 2 / least
-    vectors = [Ball(*(v.ravel() for v in ball)) for ball in (Z, X, product)]
-    first, second = _product(vectors[0], vectors[1]), _product(vectors[0], vectors[2])
-    value = Ball(2.0 * first.mid, 2.0 * first.rad).plus(-second)
-    return between((value.low, value.high + 2.0 * rest))
-
-
-def _trace_of_inverse(expression: Any, arguments: list[Ball]) -> Ball:
-    values = eigenvalue_balls(_symmetric(arguments[0]))
-    if not (values.low > 0.0).all():
-        raise NotEnclosed("tr_inv of a matrix that may be singular")
-    return _total(between((1.0 / values.high, 1.0 / values.low)))
+def _of_eigenvalues(function: Callable[[Array], Any]) -> Callable[..., Ball]:
+    """The rule of a function of the eigenvalues of a symmetric matrix."""
+    return lambda expression, X: Ball.of(function(eigenvalue_balls(_symmetric(X)).numbers))
 
 
 def _symmetric(matrix: Ball) -> Ball:
@@ -577,38 +483,124 @@ def _symmetric(matrix: Ball) -> Ball:
     return matrix
 
 
-def _log_det(expression: Any, arguments: list[Ball]) -> Ball:
-    values = eigenvalue_balls(_symmetric(arguments[0]))
-    if not (values.low > 0.0).all():
-        raise NotEnclosed("log_det of a matrix that may be singular")
-    return _total(between((np.log(values.low), np.log(values.high)), 2.0 * FUNCTION_ERROR))
+def _matrix_frac(expression: Any, X: Ball, P: Ball) -> Ball:
+    """The trace of X'P^{-1}X, with a positive definite P."""
+    if not eigenvalue_balls(_symmetric(P)).low[0] > 0.0:
+        raise NotEnclosed("matrix_frac of a matrix that may be singular")
+    columns = arb_mat(X.numbers.reshape(len(P.mid), -1).tolist())
+    product = columns.transpose() * arb_mat(P.numbers.tolist()).solve(columns)
+    return Ball.of(np.array(sum(product[i, i] for i in range(product.nrows())), dtype=object))
 
 
-def _largest(values: Ball) -> Ball:
-    return Ball(values.mid[-1], values.rad[-1])
+# ---- functions of FLINT's balls; NaN outside of the domain ---------------------------------------
 
 
-RULES: dict[str, Callable[[Any, list[Ball]], Ball]] = {
-    "Power": _power,
-    "PowerApprox": _power,
-    "abs": lambda e, a: _magnitude(a[0]),
-    "quad_over_lin": _quad_over_lin,
-    "DivExpression": _division,
-    "entr": _entropy,
-    "log_sum_exp": _log_sum_exp,
-    "Pnorm": partial(_vector_norm, 0.0),
-    "PnormApprox": partial(_vector_norm, 0.0),
-    "norm1": partial(_vector_norm, 1.0),
-    "norm_inf": partial(_vector_norm, np.inf),
-    "lambda_max": lambda e, a: _largest(eigenvalue_balls(_symmetric(a[0]))),
-    "sigma_max": lambda e, a: _largest(_singular_values(a[0])),
-    "normNuc": lambda e, a: _total(_singular_values(a[0])),
-    "log_det": _log_det,
-    "GeoMean": _geo_mean,
-    "GeoMeanApprox": _geo_mean,
-    "huber": _huber,
-    "kl_div": _relative_entropy,
-    "rel_entr": _relative_entropy,
+def _monotone(function: Callable[..., arb], *numbers: arb) -> arb:
+    """A function of numbers that are not negative, monotone and the same way in each of them."""
+    lows, highs = [v.lower().max(arb(0)) for v in numbers], [v.upper() for v in numbers]
+    return function(*lows).union(function(*highs))
+
+
+def _power(expression: Any, x: arb) -> arb:
+    # CVXPY's domain: all numbers for p = 1 and even p, else those that are not negative.
+    p = float(expression.p.value)
+    if p == 1.0:
+        return x
+    if p >= 0.0 and p % 2.0 == 0.0:
+        return _monotone(lambda v: v ** int(p), abs(x))
+    return _monotone(lambda v: v ** arb(p), x) if x >= 0 else NAN
+
+
+def _huber(expression: Any, x: arb) -> arb:
+    M = float(expression.M.value)
+    return _monotone(lambda v: v * v if v <= M else M * (2 * v - M), abs(x))
+
+
+def _times_log(x: arb, ratio: arb) -> arb:
+    """The product x log(ratio), which is 0 where x is."""
+    return x if x == 0 else x * ratio.log()
+
+
+def _relative_entropy(expression: Any, x: arb, y: arb) -> arb:
+    return _times_log(x, x / y) if y > 0 else NAN
+
+
+def _norm(p: float, x: Array) -> arb:
+    """The p-norm; with p < 1 of numbers that are not negative."""
+    if p < 1.0 and not all(v >= 0 for v in x):
+        return NAN
+
+    def of_sizes(*sizes: arb) -> arb:
+        if p == math.inf:
+            return reduce(arb.max, sizes, arb(0))
+        used = [size for size in sizes if size != 0]
+        if not used or (p < 0.0 and len(used) < len(sizes)):
+            return arb(0)
+        return _sum(size ** arb(p) for size in used) ** (1 / arb(p))
+
+    return _monotone(of_sizes, *map(abs, x))
+
+
+def _pnorm(expression: Any, x: Array) -> arb:
+    return _norm(float(getattr(expression, "original_p", None) or expression.p), x)
+
+
+def _geo_mean(expression: Any, x: Array) -> arb:
+    """The product of x_i^{w_i}."""
+    weights = [arb(w.numerator) / w.denominator for w in map(Fraction, expression.w)]
+    used = x[expression._keep]
+    if not all(v >= 0 for v in used):
+        return NAN
+    return _monotone(lambda *v: math.prod(map(pow, v, weights), start=arb(1)), *used)
+
+
+def _inverse(x: arb) -> arb:
+    """The inverse of a positive number."""
+    return 1 / x if x > 0 else NAN
+
+
+def _sum(numbers: Iterable[arb]) -> arb:
+    return sum(numbers, arb(0))
+
+
+NAN = arb.nan()
+
+LINEAR = (
+    *("AddExpression", "NegExpression", "Sum", "cumsum", "Trace", "index", "special_index"),
+    *("reshape", "Hstack", "Vstack", "Concatenate", "transpose", "diag_vec", "diag_mat"),
+    *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
+    *("conj", "hermitian_wrap"),
+)
+
+RULES: dict[str, Callable[..., Ball]] = {
+    **dict.fromkeys(LINEAR, _linear),
+    **dict.fromkeys(("real", "imag"), _part),
+    **dict.fromkeys(("multiply", "kron", "conv", "convolve"), _bilinear),
+    **dict.fromkeys(("max", "min", "maximum", "minimum", "cummax", "sum_largest"), _at_both_ends),
+    "MulExpression": _product,
+    "QuadForm": _quad_form,
     "MatrixFrac": _matrix_frac,
-    "tr_inv": _trace_of_inverse,
+    "abs": lambda e, x: _magnitude(x),
+    "exp": _of_entries(lambda e, x: x.exp()),
+    "log": _of_entries(lambda e, x: x.log()),
+    "log1p": _of_entries(lambda e, x: x.log1p()),
+    "logistic": _of_entries(lambda e, x: x.exp().log1p()),
+    "entr": _of_entries(lambda e, x: -_times_log(x, x)),
+    "rel_entr": _of_entries(_relative_entropy),
+    "kl_div": _of_entries(lambda e, x, y: _relative_entropy(e, x, y) - x + y),
+    "DivExpression": _of_entries(lambda e, x, y: x / y),
+    **dict.fromkeys(("Power", "PowerApprox"), _of_entries(_power)),
+    "huber": _of_entries(_huber),
+    "norm1": _of_vectors(lambda e, x: _norm(1.0, x)),
+    "norm_inf": _of_vectors(lambda e, x: _norm(math.inf, x)),
+    **dict.fromkeys(("Pnorm", "PnormApprox"), _of_vectors(_pnorm)),
+    **dict.fromkeys(("GeoMean", "GeoMeanApprox"), _of_vectors(_geo_mean)),
+    "log_sum_exp": _of_vectors(lambda e, x: _sum(v.exp() for v in x).log()),
+    "quad_over_lin": _of_vectors(lambda e, x, y: _sum(v * v for v in x) * _inverse(y)),
+    "lambda_max": _of_eigenvalues(lambda values: values[-1]),
+    "log_det": _of_eigenvalues(lambda values: _sum(v.log() for v in values)),
+    "tr_inv": _of_eigenvalues(lambda values: _sum(map(_inverse, values))),
+    "sigma_max": lambda e, X: Ball.of(_singular_values(X).numbers[-1]),
+    "normNuc": lambda e, X: Ball.of(_sum(_singular_values(X).numbers)),
 }
+"""By the classes of the atoms that are enclosed."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -26,9 +26,12 @@ from cvxpy.reductions.dcp2cone.canonicalizers import CANON_METHODS
 from cvxpy.reductions.eval_params import EvalParams
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
+from cvxpy.reductions.subexpr_cache import StructuralKeyCache, UncacheableError, expr_key
 from cvxpy.utilities.psd_utils import TriangleKind
 
 from .arithmetic import Array
+from .point import ATTRIBUTES, constant_ball
+from .rounding import UNIT
 
 # Rows or columns, rows of a dense block, and products in A'A where that is sparse.
 MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
@@ -43,6 +46,13 @@ CONSTRAINTS = {
     *("ExpCone", "PowCone3D", "PowConeND"),
 }
 """Constraints whose conic form says the same; of any other nothing is claimed."""
+
+HIDDEN = {"perspective": "f", "SuppFuncAtom": "_parent"}
+"""Atoms that have more than arguments, and where it is: a function, or a set."""
+
+WRAPS = {"psd_wrap": "PSD", "nsd_wrap": "NSD", "symmetric_wrap": "symmetric"}
+WRAPS |= {"nonneg_wrap": "nonneg", "nonpos_wrap": "nonpos", "hermitian_wrap": "hermitian"}
+"""Atoms that promise an attribute of their argument. That of a quad_form is proven elsewhere."""
 
 COMPILING = threading.RLock()
 """Held while values of a problem's variables are put aside, or read all together."""
@@ -92,36 +102,27 @@ class ConicProgram:
     maximize: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("A", "P"):
-            matrix = getattr(self, name)
-            if matrix is not None:
-                matrix = scipy.sparse.csc_array(matrix, dtype=np.float64, copy=True)
-                matrix.sum_duplicates()
-                matrix.eliminate_zeros()
-                matrix.data.setflags(write=False)
-            object.__setattr__(self, name, matrix)
-        for name in ("b", "c"):
-            vector = np.array(getattr(self, name), dtype=np.float64).reshape(-1)
-            vector.setflags(write=False)
-            object.__setattr__(self, name, vector)
-        if self.P is not None and not self.P.nnz:
-            object.__setattr__(self, "P", None)
-        data = {"A": self.A.data, "b": self.b, "c": self.c, "offset": np.array(self.offset)}
-        for name, values in (data | ({} if self.P is None else {"P": self.P.data})).items():
-            if np.isnan(values).any():
+        A = scipy.sparse.csc_array(self.A, dtype=np.float64, copy=True)
+        P = None if self.P is None else scipy.sparse.csc_array(self.P, dtype=np.float64, copy=True)
+        for matrix in (A, P) if P is not None else (A,):
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+        b, c = (np.array(v, dtype=np.float64).reshape(-1) for v in (self.b, self.c))
+        data = {"A": A.data, "b": b, "c": c, "offset": np.array(self.offset)}
+        data |= {} if P is None else {"P": P.data}
+        for name, values in data.items():
+            if not np.isfinite(values).all():
+                kind = "NaN" if np.isnan(values).any() else "infinity"
                 raise Refused(
-                    f"The numbers in {name} of the conic program include NaN: look for it in the "
-                    "constants and parameters of the problem, or for infinity times zero."
+                    f"The numbers in {name} of the conic program include {kind}: a constant or "
+                    "parameter does, or a product of them is beyond the largest double."
                 )
-            if np.isinf(values).any():
-                raise Refused(
-                    f"The numbers in {name} of the conic program include infinity: a constant or "
-                    "parameter is infinite, or a product of them is beyond the largest double."
-                )
+            values.setflags(write=False)
+        vars(self).update(A=A, b=b, c=c, P=P if P is not None and P.nnz else None)
         rows = sum(cone.rows for cone in self.cones)
-        if self.A.shape != (rows, len(self.c)) or len(self.b) != rows:
+        if A.shape != (rows, len(c)) or len(b) != rows:
             raise ValueError("A, b, c and the cones of a conic program do not fit together.")
-        if self.P is not None and (self.P != self.P.T).nnz:
+        if P is not None and (P != P.T).nnz:
             raise ValueError("P is not symmetric.")
 
     @property
@@ -174,6 +175,8 @@ class CanonicalProblem:
         """The bounds B_j of the columns, |x_j| <= B_j, infinite where none is given."""
         if not bounds:
             return None
+        if not isinstance(bounds, Mapping):
+            raise TypeError(f"bounds must be such as {{x: 10.0}}, not {bounds!r}.")
         known = np.full(len(self.program.c), np.inf)
         for variable, given in bounds.items():
             if not isinstance(variable, cp.Variable):
@@ -181,18 +184,19 @@ class CanonicalProblem:
                     f"bounds: the keys must be variables, not {variable!r}: write "
                     "bounds={x: 10.0} for a variable x of the problem."
                 )
+            name, shape = variable.name(), variable.shape
             try:
-                size = np.broadcast_to(np.asarray(given, dtype=np.float64), variable.shape)
+                size = np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"bounds: {variable.name()} has the shape {variable.shape}: give a number, or "
-                    "an array of numbers of that shape."
+                    f"bounds: {name} has the shape {shape}: give a number, or an array of numbers "
+                    "of that shape."
                 ) from None
             place = self._places(variable)
             if place is None or not np.all(size >= 0.0):
                 raise ValueError(
-                    f"bounds: {variable.name()} must be a real variable of the problem, and its "
-                    "bounds on absolute values nonnegative."
+                    f"bounds: {name} must be a real variable of the problem, and its bounds on "
+                    "absolute values nonnegative."
                 )
             np.minimum.at(known, place[place > 0] - 1, size[place > 0])
         return known
@@ -229,6 +233,7 @@ class CanonicalProblem:
 def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProblem:
     """The conic program of a problem, with a quadratic form or not, or a refusal that says why."""
     _refuse(problem)
+    fixed = _with_values(problem)
     with np.errstate(all="ignore"):
         chain, data, inverse_data = _compile(problem, use_quad_obj=quadratic)
     maximize = isinstance(problem.objective, cp.Maximize)
@@ -253,8 +258,20 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     conic = ConicProgram(
         A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
-    fixed = EvalParams().apply(problem)[0] if problem.parameters() else problem
     return CanonicalProblem(problem, fixed, conic, chain, data["param_prob"])
+
+
+def _with_values(problem: cp.Problem) -> cp.Problem:
+    """The problem with the values of its parameters, whose signs may be wrong by a little."""
+    if not problem.parameters():
+        return problem
+    try:
+        fixed = EvalParams().apply(problem)[0]
+    except ParameterError as error:
+        raise Refused(f"A parameter has no value: {error}") from None
+    if not fixed.is_dcp():
+        raise Refused("With the values that its parameters have, the problem is not DCP.")
+    return fixed
 
 
 def _compile(problem: cp.Problem, **options: bool) -> tuple[Any, Any, Any]:
@@ -308,20 +325,16 @@ def _values_put_aside(problem: cp.Problem) -> Iterator[None]:
 
 def _cones(dims: Any) -> tuple[Cone, ...]:
     """The cones of CVXPY's dimensions, in the order of the rows."""
-    cones = []
-    if dims.zero:
-        cones.append(Cone("zero", dims.zero))
-    if dims.nonneg:
-        cones.append(Cone("nonnegative", dims.nonneg))
+    cones = [Cone("zero", dims.zero), Cone("nonnegative", dims.nonneg)]
     cones += [Cone("second_order", rows) for rows in dims.soc]
     cones += [Cone("psd", side * (side + 1) // 2) for side in dims.psd]
     cones += [Cone("exponential", 3)] * dims.exp
     cones += [Cone("power", 3, (float(alpha),)) for alpha in dims.p3d]
+    cones += [Cone("power_nd", len(each) + 1, tuple(map(float, each))) for each in dims.pnd]
     for exponents in dims.pnd:
         if abs(float(sum(map(Fraction, exponents))) - 1.0) > 1e-12:
             raise Refused(f"The exponents {list(exponents)} of a power cone do not sum to 1.")
-        cones.append(Cone("power_nd", len(exponents) + 1, tuple(map(float, exponents))))
-    return tuple(cones)
+    return tuple(cone for cone in cones if cone.rows)
 
 
 def _refuse(problem: cp.Problem) -> None:
@@ -340,8 +353,11 @@ def _refuse(problem: cp.Problem) -> None:
             f"Integer or boolean variables ({', '.join(integers) or 'FiniteSet'}) are not "
             "certified: drop these attributes or constraints to certify the relaxation."
         )
-    if not problem.is_dcp():
-        kinds = [name for name in ("dgp", "dqcp") if getattr(problem, f"is_{name}")()]
+    # CVXPY does not look whether the constraints of an indicator are DCP.
+    rules = [problem, *(n for n in nodes if isinstance(n, cp.constraints.constraint.Constraint))]
+    if not all(part.is_dcp() for part in rules):
+        others = () if problem.is_dcp() else ("dgp", "dqcp")
+        kinds = [name for name in others if getattr(problem, f"is_{name}")()]
         raise Refused(
             f"The problem is not DCP{' but ' + kinds[0].upper() if kinds else ''}: only problems "
             "that follow the rules of disciplined convex programming are certified. "
@@ -349,37 +365,46 @@ def _refuse(problem: cp.Problem) -> None:
         )
     if not problem.variables():
         raise Refused("The problem has no variables: there is nothing to certify.")
-    for reason in (check(node) for check in (_approximation, _mistranslation) for node in nodes):
+    checks = [partial(check, node) for check in (_approximation, _mistranslation) for node in nodes]
+    for check in (*checks, partial(_mistaken_for_another, nodes)):
+        reason = check()
         if reason:
             raise Refused(f"{reason} A bound would be of another problem than yours.")
 
 
-def subexpressions(problem: cp.Problem) -> Iterator[tuple[Any, bool]]:
-    """Every constraint and every node of the expression trees of a problem, once.
+def subexpressions(root: Any) -> Iterator[tuple[Any, bool]]:
+    """Every constraint and every node of the expression trees below a problem or a node, once.
 
     With each whether it is a term of the objective, of which CVXPY keeps quadratic forms as they
     are. The function inside of a perspective, the set of a support function, and the problem of
     a partial optimization are no arguments of their nodes, and part of the problem all the same.
     """
-    stack: list[tuple[Any, bool]] = [(problem.objective, True)]
-    stack += [(constraint, False) for constraint in problem.constraints]
-    seen = set()
+    stack, seen = [(root, True)], set()
     while stack:
         node, is_term = stack.pop()
         if (id(node), is_term) in seen:
             continue
         seen.add((id(node), is_term))
         yield node, is_term
-        if isinstance(node, cp.Problem):
-            stack += [(part, False) for part in (node.objective, *node.constraints)]
-            continue
-        is_term = is_term and type(node) not in CANON_METHODS
-        stack += [(arg, is_term) for arg in node.args]
         name = type(node).__name__
-        if name == "perspective":
-            stack.append((node.f, False))
-        if name == "SuppFuncAtom":
-            stack += [(constraint, False) for constraint in node._parent.constraints]
+        is_term = is_term and type(node) not in CANON_METHODS and name != "PartialProblem"
+        if isinstance(node, cp.Problem):
+            stack += [(node.objective, is_term), *((part, False) for part in node.constraints)]
+            continue
+        stack += [(arg, is_term) for arg in (node.args[:1] if name == "QuadForm" else node.args)]
+        if name in HIDDEN:
+            hidden = getattr(node, HIDDEN[name])
+            stack += [(part, False) for part in getattr(hidden, "constraints", [hidden])]
+
+
+def unproven_promise(node: Any) -> str:
+    """What a wrap, such as psd_wrap, says of a constant and is not proven; empty where it is."""
+    name = type(node).__name__
+    if name not in WRAPS or not node.is_constant() or node.value is None:
+        return ""
+    with np.errstate(all="ignore"):
+        off = ATTRIBUTES[WRAPS[name]](constant_ball(node.value), None).high
+    return "" if np.max(off, initial=0.0) <= 0.0 else f"{name} says what is not proven: drop it."
 
 
 def matrix_of_form(node: Any) -> Any:
@@ -398,18 +423,15 @@ def matrix_of_form(node: Any) -> Any:
 def _approximation(node: Any) -> str:
     """Why CVXPY's canonical form of a node is an approximation of it; empty where it is not."""
     name = type(node).__name__
-    if name == "PowerApprox":
-        p = node.p.value
-        if p is not None and float(node.p_used) != float(p):
+    exponents = {"PowerApprox": ("p", "p_used"), "PnormApprox": ("original_p", "p")}
+    if name in exponents:
+        given, used = (getattr(node, attribute) for attribute in exponents[name])
+        given, atom = getattr(given, "value", given), name.removesuffix("Approx").lower()
+        if given is not None and float(used) != float(given):
             return (
-                f"CVXPY replaces the exponent {float(p)!r} of power by {node.p_used}: write "
-                "cp.power(x, p, approx=False), which uses power cones."
+                f"CVXPY replaces the exponent {float(given)!r} of {atom} by {used}: write "
+                f"cp.{atom}(x, p, approx=False), which uses power cones."
             )
-    if name == "PnormApprox" and float(node.p) != float(node.original_p):
-        return (
-            f"CVXPY replaces the exponent {float(node.original_p)!r} of pnorm by {node.p}: write "
-            "cp.pnorm(x, p, approx=False), which uses power cones."
-        )
     if name == "GeoMeanApprox" and _weights_differ(node):
         return (
             "CVXPY replaces the weights of geo_mean by nearby fractions: write "
@@ -431,7 +453,9 @@ def _approximation(node: Any) -> str:
 
 def _mistranslation(node: Any) -> str:
     """Why CVXPY's canonical form of a node may be of another function; empty where it is not."""
-    name = type(node).__name__
+    name, promise = type(node).__name__, unproven_promise(node)
+    if promise:
+        return promise
     if name == "perspective":
         bounded = [v.name() for v in node.f.variables() if v.attributes["bounds"] is not None]
         if bounded:
@@ -455,6 +479,30 @@ def _mistranslation(node: Any) -> str:
     return ""
 
 
+def _mistaken_for_another(nodes: Sequence[Any]) -> str:
+    """Which function CVXPY compiles once for two: it compares their types and arguments alone.
+
+    The function of a perspective and the set of a support function are no part of these.
+    """
+    known: dict[Any, Any] = {}
+    keys = StructuralKeyCache()
+    for node in nodes:
+        hidden = getattr(node, HIDDEN.get(type(node).__name__, ""), None)
+        if hidden is None:
+            continue
+        try:
+            is_other = known.setdefault(expr_key(node, keys), hidden) is not hidden
+        except UncacheableError:
+            continue
+        if is_other:
+            kind = "perspectives" if isinstance(node, cp.perspective) else "support functions"
+            return (
+                f"CVXPY takes two {kind} of the same arguments for one: give one of them a "
+                "variable of its own, and a constraint that it is equal to the other."
+            )
+    return ""
+
+
 @cache
 def _piecewise_atoms() -> dict[str, set[float]]:
     """The numbers by which approximations are recognized that CVXPY writes in plain atoms."""
@@ -474,9 +522,6 @@ def _odd_constants(node: Any) -> set[float]:
 
 def _weights_differ(node: Any) -> bool:
     """Whether the weights of geo_mean are not the doubles that were given, but for rounding."""
-    total = sum(Fraction(float(p)) for p in np.ravel(node.p) if p > 0)
-    given = [float(Fraction(float(p)) / total) for p in np.ravel(node.p) if p > 0]
-    used = [float(w) for w in node.w if w > 0]
-    return len(given) != len(used) or any(
-        abs(g - w) > 4.0 * math.ulp(g) for g, w in zip(given, used, strict=True)
-    )
+    p = np.maximum(np.ravel(node.p).astype(np.float64), 0.0)
+    given, used = p / math.fsum(p), np.array([float(w) for w in node.w])
+    return bool(np.any(np.abs(given - used) > 4.0 * UNIT * given))  # three roundings

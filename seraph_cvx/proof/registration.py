@@ -76,6 +76,8 @@ def _solve_certified(
     **options: Any,
 ) -> Any:
     """Solve a problem, and prove the answer or raise NotCertified."""
+    if not tolerance >= 0.0:
+        raise ValueError(f"tolerance must be a nonnegative number, not {tolerance!r}.")
     began = time.perf_counter()
     value = problem.solve(*arguments, verbose=verbose, **options)
     left = None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - began))
@@ -93,9 +95,10 @@ def _solve_certified(
         is_so = said == cp.OPTIMAL and gap <= tolerance
         proven = "proven is that the optimum lies in [{}, {}]".format(*as_proved(low, high))
     if not is_so:
+        number = None if value is None else float(value)
         raise NotCertified(
             f"Not certified to {tolerance:g}: {problem.solver_stats.solver_name} says "
-            f"{problem.status}, {value!r}; {proven}.",
+            f"{problem.status}, {number!r}; {proven}.",
             certificate,
         )
     return value

@@ -754,13 +754,24 @@ ATOMS: dict[str, Atom] = {
         lambda x: indicator([cp.constraints.FiniteSet(x, [1.0, 2.0, 4.0, 8.0])]) + x,
         lambda z: z[0], 1, "set",
     ),
+    "not DCP inside": Atom(
+        lambda x: (lambda u: indicator([u >= x, cp.square(u) >= 4.0]) + u)(
+            cp.Variable(nonneg=True)
+        ),
+        lambda z: max(z[0], ball(2.0)),
+    ),
+    "a false promise": Atom(
+        lambda x: cp.trace(cp.psd_wrap(cp.Constant([[-1.0]]))) * cp.square(x),
+        lambda z: -(z[0] ** 2),
+    ),
     "boolean": Atom(
         lambda x: (lambda b: indicator([b >= x]) + b)(cp.Variable(boolean=True)),
         lambda z: arb(1), 1, "share",
     ),
 }  # fmt: skip
 
-PLACES = ("objective", "constraint", "perspective", "partial_optimize", "indicator", "support")
+PLACES = ("objective", "constraint", "perspective", "two perspectives", "partial_optimize")
+PLACES += ("indicator", "support")
 
 
 def an_atom(rng: np.random.Generator) -> Instance | None:
@@ -774,10 +785,12 @@ def an_atom(rng: np.random.Generator) -> Instance | None:
         point = 2.0 ** rng.integers(0, 4, 1)
     if atom.domain == "share":
         point = rng.uniform(0.1, 0.9, 1)
-    scale = float(rng.choice([0.5, 1.0, 3.0])) if place == "perspective" else 1.0
+    scale = float(rng.choice([0.5, 1.0, 3.0])) if "perspective" in place else 1.0
     x, t = cp.Variable(atom.size) if atom.size > 1 else cp.Variable(), cp.Variable()
     fixed = point if atom.size > 1 else float(point[0])
     value = ball(scale) * atom.value([ball(v) / ball(scale) for v in point])
+    if place == "two perspectives":
+        value += sum((ball(v) ** 2 for v in point), arb(0)) / ball(scale)
     pinned = [x == fixed]
     try:
         with warnings.catch_warnings():
@@ -797,9 +810,11 @@ def placed(place: str, atom: Atom, x: Any, t: Any, pinned: list[Any], scale: flo
         return cp.Problem(cp.Minimize(f), pinned)
     if place == "constraint":
         return cp.Problem(cp.Minimize(t), [f <= t, *pinned])
-    if place == "perspective":
+    if "perspective" in place:
         s = cp.Variable(nonneg=True)
-        return cp.Problem(cp.Minimize(cp.perspective(f, s)), [*pinned, s == scale])
+        both = [cp.perspective(f, s), cp.perspective(cp.sum_squares(x), s)]
+        count = 1 if place == "perspective" else 2
+        return cp.Problem(cp.Minimize(sum(both[:count])), [*pinned, s == scale])
     if place == "partial_optimize":
         inner = cp.Problem(cp.Minimize(t), [f <= t])
         others = [v for v in inner.variables() if v.id != x.id]

@@ -63,6 +63,62 @@ def test_a_finite_set_is_refused_wherever_it_stands(place):
         certify_problem(problem)
 
 
+def test_constraints_that_are_not_dcp_are_refused_wherever_they_stand():
+    x, s = cp.Variable(), cp.Variable(nonneg=True)
+    far = indicator([cp.square(x) >= 4]) + x  # CVXPY calls it convex, and compiles it to x
+    for objective in (far, cp.perspective(far, s)):
+        problem = cp.Problem(cp.Minimize(objective), [x >= 0, s == 1])
+        with pytest.raises(ValueError, match="not DCP"):
+            certify_problem(problem)
+        assert not explain_convexity(problem).holds
+
+
+def test_functions_that_cvxpy_takes_for_one_another_are_refused():
+    x, s, y = cp.Variable(), cp.Variable(nonneg=True), cp.Variable()
+    square, exp = cp.perspective(cp.square(x), s), cp.perspective(cp.exp(x), s)
+    pinned = [x == 1, s == 2, y == x]
+    with pytest.raises(ValueError, match="two perspectives of the same arguments for one"):
+        certify_problem(cp.Problem(cp.Minimize(square + exp), pinned))
+    both = sum(cp.suppfunc(x, [x <= end])(y) for end in (2, 5))
+    with pytest.raises(ValueError, match="two support functions"):
+        certify_problem(cp.Problem(cp.Minimize(both), [y == 1]))
+    for objective, value in (
+        (square + 2 * square, 1.5),
+        (square + cp.perspective(cp.exp(y), s), 0.5 + 2.0 * np.exp(0.5)),
+    ):
+        certificate = certify_problem(cp.Problem(cp.Minimize(objective), pinned))
+        assert certificate.lower <= value <= certificate.upper
+
+
+def test_what_a_wrap_promises_of_a_constant_is_proven():
+    x, minus = cp.Variable(2), cp.Constant(-np.eye(2))
+    for promised, is_true in ((cp.psd_wrap(minus), False), (cp.psd_wrap(-minus), True)):
+        problem = cp.Problem(cp.Minimize(cp.trace(promised) * cp.sum_squares(x)), [x == 1])
+        assert explain_convexity(problem).holds == is_true
+        if is_true:
+            assert certify_problem(problem).relative_gap < 1e-6
+        else:
+            with pytest.raises(ValueError, match="psd_wrap says what is not proven"):
+                certify_problem(problem)
+
+
+def test_a_parameter_whose_sign_is_a_little_wrong_is_refused():
+    x, p = cp.Variable(), cp.Parameter(nonneg=True)
+    p.value = -1e-11  # CVXPY takes it for zero
+    problem = cp.Problem(cp.Minimize(cp.abs(x)), [p * cp.square(x) <= -1, x >= 0])
+    with pytest.raises(ValueError, match="With the values that its parameters have"):
+        certify_problem(problem)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_solved_problem_is_judged_by_cvxpys_value_where_it_is_not_enclosed(place):
+    problem = hidden(place, cp.exp, 1.0)
+    problem.solve(solver="CLARABEL")
+    point = certify_problem(problem).point
+    assert point.objective.value == pytest.approx(np.e, rel=1e-6)
+    assert "not judged" in str(point)
+
+
 def test_perspectives_that_cvxpy_may_scramble_are_refused():
     X, s = cp.Variable((2, 2)), cp.Variable(nonneg=True)
     norms = cp.perspective(cp.sum(cp.norm(X, axis=1)), s)
@@ -136,6 +192,14 @@ def test_quadratic_forms_in_constraints_have_the_matrix_that_was_given():
 )
 def test_convexity_is_not_claimed_of_what_is_assumed(problem, holds):
     assert explain_convexity(problem(cp.Variable(2))).holds == holds
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_convexity_is_explained_wherever_a_function_stands(place):
+    assert explain_convexity(hidden(place, cp.square)).holds
+    minus = cp.psd_wrap(np.array([[-1.0]]))
+    problem = hidden(place, lambda x: cp.quad_form(cp.vec(x, order="F"), minus))
+    assert not explain_convexity(problem).holds
 
 
 def test_no_point_outside_of_the_domain_refutes_convexity():
@@ -215,6 +279,7 @@ X = cp.Variable(name="x")
         ("hello", None, TypeError, "must be a cvxpy.Problem"),
         (cp.Problem(cp.Minimize(X), [X >= 1]), {"z": 1}, TypeError, "keys must be variables"),
         (cp.Problem(cp.Minimize(X), [X >= 1]), {X: [1, 2]}, ValueError, "has the shape"),
+        (cp.Problem(cp.Minimize(X), [X >= 1]), [X], TypeError, "bounds must be such as"),
         (cp.Problem(cp.Minimize(X + np.inf), [X >= 1]), None, ValueError, "infinity"),
         (cp.Problem(cp.Minimize(X + np.nan), [X >= 1]), None, ValueError, "NaN"),
         (
