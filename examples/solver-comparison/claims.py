@@ -14,7 +14,7 @@ from pathlib import Path
 
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.compare import read_race
-from seraph_cvx.race.race_table import Race, count_claims, label_of
+from seraph_cvx.race.race_table import Race, label_of
 from seraph_cvx.race.statistics import (
     KINDS,
     load_of,
@@ -62,22 +62,18 @@ def standings(races: dict[str, Race]) -> ResultTable:
 def sentences(races: dict[str, Race]) -> Iterator[str]:
     """The sentences of the page that have numbers in them."""
     for tier, race in races.items():
-        start = race.races[-1]
-        rounds, loads = max(row["repeat"] for row in race.rows), load_of(race)
-        claims, false = count_claims(race.rows)
+        start, loads, lines = race.races[-1], load_of(race), race.summary().rows
+        rounds = max(row["repeat"] for row in race.rows)
+        false = {line["solver"]: line["claims"] - line["true"] for line in lines}
+        claims = {line["solver"]: line["claims"] for line in lines}
         yield (
             f"**{tier}**: {len(race.references)} instances, {len(start['entrants'])} entrants, "
-            f"{rounds} {'round' if rounds == 1 else 'rounds'}, {race.time_limit:g} s per run; the "
-            f"load before a run was {loads[0]:.1f} (median) and at most {loads[1]:.1f}. "
-            f"{claims} claims of success, {false} of them false."
+            f"{rounds} rounds, {race.time_limit:g} s per run; the load before a run was "
+            f"{loads[0]:.1f} (median) and at most {loads[1]:.1f}. {sum(claims.values())} claims of "
+            f"success, {sum(false.values())} of them false."
         )
-        by_solver: dict[str, list[dict]] = {}
-        for row in race.rows:
-            by_solver.setdefault(label_of(row), []).append(row)
-        counts = {label: count_claims(rows) for label, rows in by_solver.items()}
-        liars = [f"{label} {bad} of {all_}" for label, (all_, bad) in counts.items() if bad]
-        if liars:
-            yield f"False claims, {tier}: {', '.join(liars)}."
+        liars = [f"{label} {bad} of {claims[label]}" for label, bad in false.items() if bad]
+        yield f"False claims, {tier}: {', '.join(liars)}."
 
 
 def page(folder: Path) -> str:

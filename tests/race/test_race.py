@@ -161,12 +161,10 @@ UNATTAINED = MStepObjective(
 @pytest.mark.parametrize(
     ("instances", "arguments", "words"),
     [
-        (TINY, {"solvers": ["OSQP"]}, "neither the PSD nor the exponential cone"),
         (TINY, {"solvers": ["GUROBY"]}, "no solver 'GUROBY'.*newton"),
         (TINY, {"solvers": ["mine=no_such_module:solve"]}, "module:function"),
         (TINY, {"solvers": ["fista=seraph_cvx.race.solvers:our_solver"]}, "taken"),
         (TINY, {"tols": [0.0]}, "between 0 and 1"),
-        ([], {}, "one M-step or problem"),
         ({"mine": 3}, {}, "dict of them by name"),
         (UNATTAINED, {}, "has no optimum"),
     ],

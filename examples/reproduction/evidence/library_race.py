@@ -21,6 +21,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,9 +138,9 @@ def proven_instances(path: Path, folder: Path, most: int) -> dict[str, FileInsta
         is_infeasible = row["library"] == "infeas" and row["outcome"] == "infeasible"
         if file.is_file() and (is_narrow or is_infeasible):
             instance = FileInstance(file, *((None, None) if is_infeasible else ends))
-            chosen.append((turn[row["library"]], f"{row['library']}/{row['file']}", instance))
             turn[row["library"]] += 1
-    return {name: instance for _, name, instance in sorted(chosen, key=lambda each: each[0])[:most]}
+            chosen.append((turn[row["library"]], f"{row['library']}/{row['file']}", instance))
+    return {name: instance for _, name, instance in sorted(chosen, key=itemgetter(0))[:most]}
 
 
 # What the rows say
