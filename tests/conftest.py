@@ -11,6 +11,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core: more threa
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it once, when it is imported
 
 import gc
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -167,6 +168,20 @@ def canonicalized(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(Dcp2Cone, "apply", apply)
     return problems
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("Chromium is not installed")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=flags)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

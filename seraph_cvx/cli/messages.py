@@ -65,11 +65,10 @@ def written(macro: str, /, **values: Any) -> str:
 @cache
 def _macros() -> Any:
     """The macros of messages.txt."""
-    from ..display.mathml import to_text
     from ..display.page import templates
 
     plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    ours = {"visible": visible, "text": to_text, "repr": repr, "counted": counted}
+    ours = {"visible": visible, "repr": repr, "counted": counted}
     plain.filters = {**plain.filters, **ours}
     return plain.get_template("cli/messages.txt").module
 
@@ -117,9 +116,9 @@ def show_table(table: ResultTable, wrapped: str = "detail") -> None:
 
 
 @contextmanager
-def steps_shown() -> Iterator[Callable[[str], None]]:
+def steps_shown(first: str = "compiling the problem") -> Iterator[Callable[[str], None]]:
     """What the work is at, on one line of a terminal, which is gone at the end."""
-    with alerts.status("compiling the problem") as status:
+    with alerts.status(first) as status:
         yield lambda step: status.update(visible(step))
 
 

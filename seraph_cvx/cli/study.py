@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..datasets import load_sampling
-from ..display.formulas import DUAL
 from ..display.proof_tree import draw_tree
 from ..display.symbols import in_symbols
 from ..model.m_step_objective import MStepObjective
@@ -69,5 +68,5 @@ def _headline(problem: Any, statement: str) -> str:
     """The problem in its labels; the matrix inequality of the dual as a formula, not as numbers."""
     goal, subject, constraints = str(problem.format_labeled()).partition("\nsubject to ")
     if statement == "dual":
-        constraints = DUAL.text.splitlines()[1]
+        constraints = in_symbols("M(p) = sum_k c_k p_k v_k v_k^⊤ - G + R ⪰ 0")
     return in_symbols(" ".join(goal.split())) + subject + constraints

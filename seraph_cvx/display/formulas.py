@@ -1,6 +1,6 @@
 """The formulas that are shown to users, each written once, in LaTeX.
 
-The command line takes `text`, pages and notebooks take `mathml`, files in ASCII the LaTeX itself.
+Pages and notebooks take `mathml`, files in ASCII the LaTeX itself.
 The claims of the paper in ``theory/claims.py`` have their own.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .mathml import to_mathml, to_text
+from .mathml import to_mathml
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in LaTeX, a line of it a line of text, and the notations derived from that."""
+    """A formula in LaTeX, which may have several lines, and as MathML."""
 
     name: str
     equation: str  # its number in the paper, as "(11)"
@@ -29,11 +29,6 @@ class Formula:
     def mathml(self) -> str:
         """The formula as MathML, one element for each line."""
         return "".join(map(to_mathml, self.latex.splitlines()))
-
-    @property
-    def text(self) -> str:
-        """The formula as plain text, with Unicode symbols."""
-        return "\n".join(map(to_text, self.latex.splitlines()))
 
 
 # The model of a pair, the paper's objectives, and why they are convex or not

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..certificate import Certificate, certify
 from ..engine.distances import Factor, as_factor
 from ..engine.passes import Limit, OutOfTime
 from ..fit.alternation import SECONDS_TO_FINISH, Alternation, Iteration, run_alternation
@@ -27,8 +28,6 @@ from .mahalanobis import MahalanobisTransformer
 from .settings import RECOMMENDED, Setting, find_setting
 
 if TYPE_CHECKING:
-    from ..certificate import Certificate
-    from ..certificate.sampling import SamplingReport
     from ..penalties.penalty import Penalty
     from .watching import FitWatch
 
@@ -92,7 +91,6 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
     """The learning itself, for whatever gives the pairs: each `fit` calls `_minimize`."""
 
     certificate_: Certificate | None
-    sampling_: SamplingReport | None
     history_: list[Any]
     status_: Status
     n_iter_: int
@@ -112,6 +110,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             self.m_step_factor_ = as_factor(found).L
         else:
             self.m_step_metric_ = np.asarray(found)
+        if self.certificate_ is not None:
+            self.certificate_ = self.certificate_.alone()
         L = self._mix(first)
         if not self.status_.reached_tolerance:
             return L, [NotCertified(message)]
@@ -197,24 +197,22 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         )
         if run.m_step.found is None:
             raise RuntimeError(run.message)
-        self.certificate_, self.sampling_ = run.m_step.certificate, None
+        self.certificate_ = run.m_step.certificate
         self.history_, self.status_, self.n_iter_ = run.history, run.status, len(run.history)
         message = run.message
         if first.pairs.drawn is not None:
-            message = self._certify_in_full(run) or message
+            message = self._certify_all_pairs(run) or message
         return run.m_step.found, message
 
-    def _certify_in_full(self, run: Alternation) -> str:
+    def _certify_all_pairs(self, run: Alternation) -> str:
         """Certify over all pairs a metric that was learned from some; what is missing, in words."""
-        from ..certificate.sampling import certify_in_full
-
+        whole = replace(run.objective, pairs=run.objective.pairs.whole)
         is_over = run.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
         seconds, self.certificate_ = SECONDS_TO_FINISH if is_over else np.inf, None
         try:
-            self.sampling_ = certify_in_full(
-                run.objective, np.asarray(run.metric), self.m_step_tol, seconds
-            )
-            self.certificate_ = self.sampling_.certificate
+            with whole.limit.granted(seconds):
+                metric = np.asarray(run.metric)
+                self.certificate_ = certify(whole, metric, enough=self.m_step_tol)
         except OutOfTime:
             if run.objective.limit.is_interrupted:
                 self.status_ = Status.INTERRUPTED
@@ -242,7 +240,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             time_limit=self.time_limit,
             watch=None if watch is None else watch.step,
         )
-        self.certificate_ = self.sampling_ = None
+        self.certificate_ = None
         self.history_, self.status_, self.n_iter_ = direct.values, direct.status, direct.iterations
         return direct.found, direct.message
 
@@ -279,6 +277,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         """The metric A of the last M-step; made of `m_step_factor_` where only that is kept."""
         return self._made_of("m_step_factor_", "m_step_metric_")
 
+    @property
+    def m_step_objective_(self) -> MStepObjective:
+        """The last M-step, which `certificate_` is about."""
+        return m_step_of(self.certificate_)
+
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8) with the distance of `pair_distance`.
 
@@ -310,6 +313,16 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         from ..display.notebook import beside
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
+
+
+def m_step_of(certificate: Certificate | None) -> MStepObjective:
+    """The M-step that a fit's certificate is about; an AttributeError where there is none."""
+    if certificate is None or certificate.objective is None:
+        raise AttributeError(
+            "m_step_objective_ is the M-step of a certificate, and this fit has none: "
+            'algorithm="direct" has no M-steps, and a time limit may leave no time to certify one.'
+        )
+    return certificate.objective
 
 
 def similar_probability(distances: FloatArray, threshold: float) -> FloatArray:

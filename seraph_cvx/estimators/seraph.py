@@ -110,9 +110,9 @@ class SERAPH(BaseSERAPH):
     unlabeled_pairs : int, optional
         k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
         unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
-        metric found this way, and `sampling_` reports the sampling error. With algorithm="direct"
-        there is no certificate of either kind. To save time rather than for a certificate over all
-        pairs, fit to the labeled points and 1,000 of the others: as good on ten data sets.
+        metric found this way; with algorithm="direct" there is none. To save time rather than for a
+        certificate over all pairs, fit to the labeled points and 1,000 of the others: as good on
+        ten data sets.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
         units of the spread inside the classes, ((1 - g) W + g S)^-1, S the second moment of the
@@ -158,8 +158,9 @@ class SERAPH(BaseSERAPH):
         L with L'L = metric_ (its leading rows).
     certificate_ : Certificate or None
         The duality gap of the last M-step at `m_step_metric_`; None for algorithm="direct".
-    sampling_ : SamplingReport or None
-        With `unlabeled_pairs`: see :func:`seraph_cvx.certificate.sampling.certify_in_full`.
+    m_step_objective_ : MStepObjective
+        The last M-step, which the certificate is about: ``certify(model.m_step_objective_,
+        model.m_step_metric_)`` repeats it, and ``certificate_.to_json()`` writes it to a file.
     history_ : list
         One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int

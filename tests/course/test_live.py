@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +10,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from course import LECTURE
+from served import served
 
 from seraph_cvx.display.page import write_page
 
@@ -23,7 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.once]
 pytest.importorskip("marimo", reason="marimo is not installed: the extra `lecture` brings it")
 live, pages = import_module("live"), import_module("pages")
 failures, drag_module = import_module("failures"), import_module("drag")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SECONDS = 2.0
 """In which the page has answered, from the change on."""
 
@@ -111,18 +106,6 @@ def test_what_is_proved_or_refuted_agrees_with_the_optimum_known_on_paper(name, 
 
 
 # A drag --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -237,38 +220,21 @@ def test_a_point_follows_the_mouse_a_finger_and_the_keys(drag):
 @pytest.fixture(scope="module")
 def chapter(browser, tmp_path_factory):
     """Chapter 10 as `marimo run` shows it, all cells run."""
-    folder = tmp_path_factory.mktemp("live")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    run = ["run", LECTURE / "chapter10.py", "--headless", "--no-token", "--port", str(port)]
-    home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "marimo", *run],
-            stdout=log, stderr=log, env=os.environ | home, cwd=folder,
-        )  # fmt: skip
-    for _ in range(600):
-        with socket.socket() as there:
-            if there.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        assert process.poll() is None
-        time.sleep(0.1)
-    page = browser.new_page(viewport={"width": 1200, "height": 900})
-    said, asked = [], []
-    page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"http://127.0.0.1:{port}")
-    page.wait_for_selector(".answer", timeout=180_000)
-    page.get_by_role("heading", name=failures.GALLERY[-1].name).wait_for(timeout=180_000)
-    page.wait_for_timeout(1000)
-    yield page
-    page.close()
-    process.terminate()
-    process.wait(20)
+    run = ("marimo", "run", LECTURE / "chapter10.py", "--headless", "--no-token")
+    with served(tmp_path_factory.mktemp("live"), *run) as address:
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        said, asked = [], []
+        page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"http://{address}")
+        page.wait_for_selector(".answer", timeout=180_000)
+        page.get_by_role("heading", name=failures.GALLERY[-1].name).wait_for(timeout=180_000)
+        page.wait_for_timeout(1000)
+        yield page
+        page.close()
     assert said == []
-    here = ("data:", "blob:", f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}")
+    here = ("data:", "blob:", f"http://{address}", f"ws://{address}")
     assert [url for url in asked if not url.startswith(here)] == []
 
 
@@ -326,9 +292,9 @@ def test_a_typed_problem_is_answered_within_two_seconds(chapter):
     choose(chapter, "A point in a disk", "CLARABEL")
     editor = chapter.locator(".cm-content")
     for code, words in (
-        (TYPED, "the optimal value is in [1.99999"),
+        (TYPED, "the optimal value is in [2, 2]"),
         (TYPED.replace("== 2", "== "), "is not Python"),
-        (TYPED.replace(">= 1", ">= 3"), "the optimal value is in [3.99999"),
+        (TYPED.replace(">= 1", ">= 3"), "the optimal value is in [4, 4]"),
     ):
         editor.click()
         chapter.keyboard.press("Control+a")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -20,7 +19,6 @@ pytestmark = pytest.mark.once
 
 CHAPTERS = sorted(FOLDER.glob("chapter*.py"), key=lambda path: int(path.stem[len("chapter") :]))
 INDEX, PLAN = ((FOLDER / name).read_text(encoding="utf-8") for name in ("README.md", "teacher.md"))
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
@@ -62,7 +60,7 @@ MOST_BYTES = 1_000_000
 
 
 @pytest.mark.slow
-def test_the_site_and_the_course_in_it(tmp_path):
+def test_the_site_and_the_course_in_it(tmp_path, request):
     """One build, which runs gallery and chapters, and one browser for all that is asked of them."""
     site, log = tmp_path / "site", tmp_path / "doctrees"
     command = [sys.executable, "-m", "sphinx", FOLDER.parent, site, "-W", "-q", "-d", log]
@@ -77,22 +75,17 @@ def test_the_site_and_the_course_in_it(tmp_path):
     for path in CHAPTERS:
         check_notebook(site / "course" / f"{path.stem}.ipynb")
     check_links(site)
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    browser = request.getfixturevalue("browser")
     main = [site / f"{name}.html" for name in MAIN_PAGES]
     course = sorted((site / "course").glob("*.html"))
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = browser.new_context(offline=True)
-        for page in (*main, *course):
-            look_at(context, page)
-        slides = {page for page in course if page.stem.endswith("-slides")}  # chapters once more
-        look_for_barriers(browser, "light", {*main, *course} - slides)
-        some = ("course/chapter10", "course/chapter10-slides", "course/set_1_cone", "course/index")
-        some += ("index", "api", "api/seraph_cvx.SERAPH", "gallery/plot_1_convexity", "cheat-sheet")
-        look_for_barriers(browser, "dark", [site / f"{name}.html" for name in some])
-        browser.close()
+    context = browser.new_context(offline=True)
+    for page in (*main, *course):
+        look_at(context, page)
+    slides = {page for page in course if page.stem.endswith("-slides")}  # chapters once more
+    look_for_barriers(browser, "light", {*main, *course} - slides)
+    some = ("course/chapter10", "course/chapter10-slides", "course/set_1_cone", "course/index")
+    some += ("index", "api", "api/seraph_cvx.SERAPH", "gallery/plot_1_convexity", "cheat-sheet")
+    look_for_barriers(browser, "dark", [site / f"{name}.html" for name in some])
 
 
 def test_without_a_site_the_course_has_every_page_that_its_texts_link_to():

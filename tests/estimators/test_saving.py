@@ -31,7 +31,6 @@ from seraph_cvx import (
     load_model,
     save_model,
 )
-from seraph_cvx.certificate.sampling import SamplingReport
 from seraph_cvx.datasets import load_sampling
 
 SAMPLING = load_sampling("iris", n_points=40, n_labeled=16, seed=1)
@@ -75,7 +74,7 @@ def content(model):
         return model.dtype, model.shape, model.tobytes()
     if isinstance(model, np.ndarray | list | tuple):
         return type(model), [content(item) for item in model]
-    if isinstance(model, SERAPH | SamplingReport | dict):
+    if isinstance(model, SERAPH | dict):
         items = model if isinstance(model, dict) else vars(model)
         return {name: content(value) for name, value in items.items()}
     return repr(model.item() if isinstance(model, np.generic) else model)

@@ -30,7 +30,6 @@ RESULTS = [
     "seraph_cvx.fit.alternation.Iteration",
     "seraph_cvx.fit.path.SeraphPath",
     "seraph_cvx.fit.path.PathPoint",
-    "seraph_cvx.certificate.sampling.SamplingReport",
     "seraph_cvx.proof.read_problem",
     "seraph_cvx.proof.certify.ProblemCertificate",
     "seraph_cvx.proof.conflict.Conflict",

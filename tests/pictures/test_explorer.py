@@ -5,18 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import time
 
 import pytest
 from command_line import run, words
+from served import served
 
 from seraph_cvx.cli.explore import NOTEBOOKS
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def test_without_marimo_the_command_names_the_extra_that_brings_it(monkeypatch):
@@ -38,42 +34,14 @@ def test_the_notebook_runs_as_a_program():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """Where the command serves the notebook."""
-    pytest.importorskip("marimo", reason="marimo is not installed")
-    folder = tmp_path_factory.mktemp("explorer")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
-    command = [sys.executable, "-m", "seraph_cvx", "explore", "--no-browser", "--port", str(port)]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, env=os.environ | home, cwd=folder
-        )
-    for _ in range(600):
-        with socket.socket() as there:
-            if there.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        assert process.poll() is None, (folder / "log").read_text()
-        time.sleep(0.1)
-    yield f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait(20)
-    assert "Traceback" not in (folder / "log").read_text()
-
-
 @pytest.mark.slow
 @pytest.mark.once
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_browser_a_choice_changes_the_metric_and_every_control_has_a_name(address):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+def test_browser_a_choice_changes_the_metric_and_every_control_has_a_name(browser, tmp_path):
+    pytest.importorskip("marimo", reason="marimo is not installed")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with served(tmp_path, "seraph_cvx", "explore", "--no-browser") as address:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
-        page.goto(address)
+        page.goto(f"http://{address}")
         metric = page.get_by_text("A has the entries")
         metric.wait_for(timeout=120_000)
         page.locator("img").nth(1).wait_for(timeout=60_000)
@@ -90,4 +58,4 @@ def test_browser_a_choice_changes_the_metric_and_every_control_has_a_name(addres
             for node in each["nodes"]
         }
         assert all("radix" in html for html in serious), serious  # marimo's own menu
-        browser.close()
+        page.close()

@@ -155,9 +155,9 @@ def test_the_commands_take_a_problem_of_a_file(file, tmp_path):
     assert answer.exit_code == 0, answer.output
     assert "SCS says: optimal" in answer.output
     assert "the optimal value lies in" in words(answer.output)
-    assert run("certify", proof).exit_code == 0
+    assert run("check", proof).exit_code == 0
     proof.write_text(proof.read_text().replace("0x1.", "0x1.1", 40))
-    assert run("certify", proof).exit_code == 1
+    assert run("check", proof).exit_code == 1
     assert "no point is feasible" in words(run(f"certify {file}:empty").output)
     answer = run(f"compare {file}:problem --solvers CLARABEL")
     assert answer.exit_code == 0, answer.output

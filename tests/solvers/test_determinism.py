@@ -19,9 +19,8 @@ from seraph_cvx import (
     KernelSERAPH,
     NotCertified,
 )
-from seraph_cvx.certificate import sampling as of_samples
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import seraph_cv
+from seraph_cvx.estimators import base, seraph_cv
 
 MODELS = {
     "em": SERAPH(),
@@ -72,7 +71,6 @@ def test_a_fit_leaves_the_callers_random_numbers_and_points_alone(samplings):
 
 FRESH = """
 from seraph_cvx import SERAPH
-from seraph_cvx.certificate import sampling as of_samples
 from seraph_cvx.datasets import load_sampling
 sampling = load_sampling("wine", n_points=30, seed=1)
 for model in SERAPH(), SERAPH(algorithm="direct"):
@@ -142,14 +140,14 @@ def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samp
 
 def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, monkeypatch):
     """Or it would sum in another order while another fit holds BLAS to one thread."""
-    certify_in_full, threads = of_samples.certify_in_full, set()
+    certify, threads = base.certify, set()
 
-    def watched(*given):
+    def watched(*given, **more):
         libraries = ThreadpoolController().select(user_api="blas").info()
         threads.update(library["num_threads"] for library in libraries)
-        return certify_in_full(*given)
+        return certify(*given, **more)
 
-    monkeypatch.setattr(of_samples, "certify_in_full", watched)
+    monkeypatch.setattr(base, "certify", watched)
     with threadpool_limits(2, user_api="blas"):
         bits(MODELS["drawn pairs"], samplings[0])
     assert threads == {1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from xml.etree import ElementTree
 
 import numpy as np
@@ -89,27 +88,19 @@ def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, 
 
 
 @pytest.mark.slow
-def test_browser_the_page_of_a_table_folds_links_and_fits_every_width(verify, tmp_path):
+def test_browser_the_page_of_a_table_folds_links_and_fits_every_width(verify, browser, tmp_path):
     """The content policy blocks any request, and Chromium would say so on its console."""
     page = tmp_path / "t.html"
     done = verify(CLAIMS, str(verify.table), "--label", "kind", "--html", str(page))
     assert done.exit_code == 0, done.output
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if shutil.which("chromium") is None:
-        pytest.skip("no chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        for width in (1280, 390):
-            shown, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
-            shown.on("console", lambda line, told=complaints: told.append(line.text))
-            shown.on("pageerror", lambda error, told=complaints: told.append(str(error)))
-            shown.goto(page.as_uri())
-            assert shown.locator("details[open]").count() == 0
-            shown.locator("nav a").nth(3).click()
-            assert shown.locator("details[open] #claim-4").is_visible()
-            shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert shown.evaluate("document.documentElement.scrollWidth") <= width
-            assert complaints == []
-        browser.close()
+    for width in (1280, 390):
+        shown, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
+        shown.on("console", lambda line, told=complaints: told.append(line.text))
+        shown.on("pageerror", lambda error, told=complaints: told.append(str(error)))
+        shown.goto(page.as_uri())
+        assert shown.locator("details[open]").count() == 0
+        shown.locator("nav a").nth(3).click()
+        assert shown.locator("details[open] #claim-4").is_visible()
+        shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        assert complaints == []
