@@ -450,7 +450,7 @@ def _(relaxed):
       stays a little above it; weak infeasibility; numbers of very different size.
     - What cannot be certified is refused by name: integer variables, problems that are not DCP,
       atoms that CVXPY approximates.
-    - `certificate.to_json()` writes the proof to a file, and `seraph-cvx certify proof.json` checks
+    - `certificate.to_json()` writes the proof to a file, and `seraph-cvx check proof.json` checks
       it again with code of its own.
     """)
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import scipy
@@ -31,13 +31,7 @@ from ..pairs.pair_set import PairSet
 from ..proof.rounding import FEW_ROUNDINGS, UNIT, gamma
 from ..proof.verified_psd import is_proven_positive_definite, power_of_two_scale
 from .pair_bounds import PairBounds, bound_pairs
-
-
-class LowerBound(NamedTuple):
-    """A bound on the optimum, and the dual point it is of."""
-
-    dual_value: float
-    dual_point: str
+from .written import LowerBound, m_step_file
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,10 @@ class Certificate:
     projected_by : float
         Where A was not PSD and ``project=True`` was given: the Frobenius norm of what the
         projection changed. The certificate is about the projection, not about A.
+    objective : MStepObjective or None
+        The M-step.
+    lower : LowerBound or None
+        How the dual point is found again; None where nothing could be proven.
 
     Examples
     --------
@@ -77,6 +75,8 @@ class Certificate:
     dual_point: str
     factor: FloatArray = field(default_factory=partial(np.zeros, (0, 0)), repr=False, compare=False)
     projected_by: float = field(default=0.0, kw_only=True)
+    objective: MStepObjective | None = field(default=None, kw_only=True, repr=False, compare=False)
+    lower: LowerBound | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         read_only(self.factor)
@@ -102,7 +102,33 @@ class Certificate:
         """The certificate with the other's lower bound, of the same M-step, if that is better."""
         if not other.dual_value > self.dual_value:
             return self
-        return replace(self, dual_value=other.dual_value, dual_point=other.dual_point)
+        lower = (
+            other.lower if isinstance(other, Certificate) else replace(other, factor=self.factor)
+        )
+        return replace(self, dual_value=other.dual_value, dual_point=other.dual_point, lower=lower)
+
+    def alone(self) -> Self:
+        """The same certificate, of an M-step without what that shares with others."""
+        own = None if self.objective is None else self.objective.alone()
+        return replace(self, objective=own)
+
+    def to_json(self) -> str:
+        """The M-step and the numbers of the proof, for :func:`seraph_cvx.check_certificate`.
+
+        Examples
+        --------
+        >>> import json
+        >>> from seraph_cvx import MStepObjective, PairSet, certify
+        >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+        >>> list(json.loads(certify(MStepObjective(pairs), [[0.92]]).to_json()))
+        ['format', 'version', 'm_step', 'claim', 'primal', 'dual']
+        """
+        if self.objective is None:
+            raise ValueError(
+                "This certificate was made without an M-step: write that of certify(objective, A), "
+                "or of a model, model.certificate_."
+            )
+        return m_step_file(self.objective, self.primal_value, self.factor, self.lower)
 
     def checked(self, culprits: str = "") -> Self:
         """The certificate itself; an ArithmeticError if its bounds contradict each other.
@@ -144,7 +170,7 @@ def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterat
     is_psd = objective.linear_penalty.is_proven_psd()
     if is_psd:
         at_labels = 0.0 if bounds is None else bounds.value_at_labels
-        yield LowerBound(at_labels, "p = b/c")
+        yield LowerBound(at_labels, "p = b/c", step=0.0)
     coordinates = objective.geometry.dual_coordinates
     if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
         return
@@ -153,11 +179,11 @@ def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterat
     N_error, S_error = bounds.labels.error.relative_to, bounds.dual_error.relative_to
     step = _proven_step(R + N, [R_error, N_error], S, [S_error])
     if step is not None and step < 1.0:
-        yield LowerBound(bounds.value_toward_one(step, objective.threshold), "toward p = 1")
+        yield LowerBound(bounds.value_toward_one(step, objective.threshold), "toward p = 1", step)
     if step != 1.0 and is_psd and not objective.linear_penalty.is_zero():
         step = _proven_step(R, [R_error], S - N, [S_error, N_error])
         if step is not None and step < 1.0:
-            yield LowerBound(bounds.value_toward_labels(step), "toward p = b/c")
+            yield LowerBound(bounds.value_toward_labels(step), "toward p = b/c", step)
     if step == 1.0:  # nothing had to be moved
         yield LowerBound(bounds.tangent_value, "gradient")
 
@@ -211,7 +237,9 @@ def pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBou
     """Lower bounds with r_k = 0 on the pairs that leave the span of the similar ones."""
     if not objective.has_soft_labels and objective.linear_penalty.is_proven_psd():
         for reduced in _reduced_m_steps(objective):
-            yield from lower_bounds(reduced, bound_pairs(reduced, L))
+            groups = component_roots(objective.pairs.n_points, reduced.pairs.labeled)
+            for bound in lower_bounds(reduced, bound_pairs(reduced, L)):
+                yield replace(bound, groups=groups)
 
 
 def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:

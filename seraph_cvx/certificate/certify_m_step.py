@@ -90,7 +90,8 @@ def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0
         return certify_penalized(objective, L, enough)
     with np.errstate(all="ignore"):
         bounds = bound_pairs(objective, L)
-        best = Certificate(math.inf if bounds is None else bounds.primal_value, -math.inf, "", L)
+        above = math.inf if bounds is None else bounds.primal_value
+        best = Certificate(above, -math.inf, "", L, objective=objective)
         for bound in lower_bounds(objective, bounds):
             best = best.with_bound_of(bound)
             if best.relative_gap <= enough:

@@ -49,11 +49,11 @@ def certify_penalized(
         L = make_feasible(objective, L)
         bounds = bound_pairs(objective, L)
         if bounds is None:
-            return Certificate(math.inf, -math.inf, "", L)
+            return Certificate(math.inf, -math.inf, "", L, objective=objective)
         penalties = [block.value_above(L) for block in objective.penalties]
         is_finite = all(map(math.isfinite, penalties))
         primal_value = at_most(bounds.primal_value, *penalties) if is_finite else math.inf
-        best = Certificate(primal_value, -math.inf, "", L)
+        best = Certificate(primal_value, -math.inf, "", L, objective=objective)
         for bound in _dual_bounds(objective, bounds, L, guesses):
             best = best.with_bound_of(bound)
             if best.relative_gap <= enough:
@@ -171,13 +171,17 @@ def _dual_bounds(
     at_zero = math.inf if zero is None else at_most(*(one.conjugate for one in zero))
     for multipliers in _multipliers_at(objective, bounds, L, guesses):
         shifted = with_multipliers(bounds, coordinates, multipliers)
+        matrices = tuple(multiplier.matrix for multiplier in multipliers)
         if _is_feasible(coordinates, shifted):
-            yield LowerBound(shifted.tangent_value, "gradient")
+            yield LowerBound(shifted.tangent_value, "gradient", multipliers=matrices)
         elif math.isfinite(at_zero):
-            yield from lower_bounds(objective, replace(shifted, penalties_at_zero=at_zero))
+            moved = lower_bounds(objective, replace(shifted, penalties_at_zero=at_zero))
+            yield from (replace(bound, multipliers=matrices) for bound in moved)
     if zero is not None:
         without = with_multipliers(bounds, coordinates, zero)
-        yield from lower_bounds(objective, replace(without, penalties_at_zero=at_zero))
+        matrices = tuple(multiplier.matrix for multiplier in zero)
+        at_no = lower_bounds(objective, replace(without, penalties_at_zero=at_zero))
+        yield from (replace(bound, multipliers=matrices) for bound in at_no)
 
 
 def with_multipliers(

@@ -21,6 +21,7 @@ from ..fit.alternation import Iteration
 from ..numerics.checks import FloatArray
 from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
+from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
 from .files import TableError, check_output, require_file, require_memory_for_pairs, write_rows
 from .fit_report import (
@@ -100,11 +101,21 @@ class Output:
             metavar="FILE",
         ),
     ] = None
+    proof: Annotated[
+        Path | None,
+        listed(
+            FIRST,
+            "Write the certificate of the last convex step, which seraph-cvx check proves again by "
+            "other code: .json.",
+            metavar="FILE",
+        ),
+    ] = None
 
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
         endings = {target: (".npz", ".csv"), self.picture: PICTURES}
+        endings |= {self.proof: (".json",)}
         for path, allowed in endings.items():
             if path is not None:
                 check_output(path, allowed, file, may_replace=self.force)
@@ -238,6 +249,8 @@ def fit(
 
         require_file(file)
         target, seraph = output.checked(file), learning.estimator()
+        if output.proof is not None and learning.algorithm == "direct":
+            raise ValueError("--proof writes a certificate, and --algorithm direct has none.")
         table = read_table(file, label, reading)
         seraph.table_ = {"texts": dict(table.texts), "missing": list(in_words(reading.missing))}
         note_what_may_be_wrong(table, reading)
@@ -252,6 +265,8 @@ def fit(
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
         tell("saved", path=target, standardize=reading.standardize, reading=reading)
+        if output.proof is not None:
+            write_proof(output.proof, seraph, kept)
         if output.picture is not None and seraph.history_:
             draw_fit(output.picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         finish(seraph.status_, kept)
@@ -377,6 +392,16 @@ def learn_from_table(seraph: SERAPH, Z: Any, table: UserTable, pending: list[int
             "rows, numbered from 0. A larger --trace-weight makes a best metric exist."
         )
         raise
+
+
+def write_proof(path: Path, seraph: SERAPH, kept: list[str]) -> None:
+    """Write the certificate of the last M-step."""
+    if seraph.certificate_ is None:
+        alert(f"{path} was not written: there was no time to certify the metric.")
+        return
+    write_whole(path, seraph.certificate_.to_json().encode())
+    kept.append(f"its certificate is in {path}")
+    say(f"Written: the certificate, to {path}; seraph-cvx check {path} checks it.")
 
 
 def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable, kept: list[str]) -> None:

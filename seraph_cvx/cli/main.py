@@ -15,8 +15,8 @@ from .. import __version__
 from .messages import answers_in_words, say, wants_traceback
 
 COMMANDS = (
-    *("demo", "fit", "apply", "explain", "verify", "certify", "compare", "explore"),
-    *("check-exercise", "export"),
+    *("demo", "fit", "apply", "explain", "verify", "certify", "check", "compare"),
+    *("explore", "check-exercise", "export"),
 )
 """The commands in the order in which people come to use them."""
 

@@ -116,9 +116,9 @@ def show_table(table: ResultTable, wrapped: str = "detail") -> None:
 
 
 @contextmanager
-def steps_shown() -> Iterator[Callable[[str], None]]:
+def steps_shown(first: str = "compiling the problem") -> Iterator[Callable[[str], None]]:
     """What the work is at, on one line of a terminal, which is gone at the end."""
-    with alerts.status("compiling the problem") as status:
+    with alerts.status(first) as status:
         yield lambda step: status.update(visible(step))
 
 

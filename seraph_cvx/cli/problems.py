@@ -1,4 +1,4 @@
-"""`seraph-cvx certify`: bounds on the optimum of a problem that a Python file defines."""
+"""`seraph-cvx certify` and `check`: bounds on the optimum of a convex problem, and their proof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..processes.whole_file import write_whole
-from .files import check_output
+from .files import check_output, require_file
 from .main import DEBUG, app, argument, option
 from .messages import alert, answers_in_words, say, steps_shown
 
@@ -34,19 +34,14 @@ Examples:
   seraph-cvx certify portfolio.py:problem
   seraph-cvx certify portfolio.py:problem --solver SCS --json proof.json
   seraph-cvx certify afiro.mps
-  seraph-cvx certify proof.json
 
 \b
 Exit codes:
-  0 certified to {CERTIFIED:g}, or proved infeasible or unbounded; a file that holds
-  1 not certified; a file that is rejected   2 an error"""
+  0 certified to {CERTIFIED:g}, or proved infeasible or unbounded
+  1 not certified   2 an error"""
 )
 def certify(
-    problem: str = argument(
-        ...,
-        PROBLEM + " Or a certificate that --json wrote: it is checked again, by other code.",
-        metavar="FILE.py:NAME|FILE|FILE.json",
-    ),
+    problem: str = argument(..., PROBLEM, metavar="FILE.py:NAME|FILE"),
     solver: str | None = option(
         None, "Solve it with this solver first, and start from its answer.", metavar="NAME"
     ),
@@ -58,9 +53,6 @@ def certify(
 ) -> None:
     """Bound the optimum of any convex CVXPY problem from both sides, trusting no solver."""
     with answers_in_words():
-        if problem.endswith(".json"):
-            _check(Path(problem))
-            return
         from ..proof import certify_problem
 
         if json is not None:
@@ -74,7 +66,7 @@ def certify(
         say(words)
         if json is not None:
             write_whole(json, certificate.to_json().encode())
-            say(f"\nWritten to {json}; seraph-cvx certify {json} checks it.")
+            say(f"\nWritten to {json}; seraph-cvx check {json} checks it.")
         if not certificate.relative_gap <= CERTIFIED:
             raise typer.Exit(1)
 
@@ -91,14 +83,31 @@ def _solve(problem: cp.Problem, solver: str) -> None:
         say(f"{solver} says: {problem.status}, {float(problem.value)!r}\n")
 
 
-def _check(path: Path) -> None:
-    """Check a certificate by code that shares nothing with what wrote it."""
-    from ..proof.checker import check_certificate
+@app.command(
+    epilog="""\b
+Examples:
+  seraph-cvx certify portfolio.py:problem --json proof.json
+  seraph-cvx fit flowers.csv --label species --proof proof.json
+  seraph-cvx check proof.json
 
-    verdict = check_certificate(path)
-    say(str(verdict))
-    if not verdict.valid:
-        raise typer.Exit(1)
+\b
+Exit codes:
+  0 every claim of the file holds   1 the file is rejected   2 an error"""
+)
+def check(
+    file: Path = argument(..., "A file that certify --json or fit --proof wrote.", metavar="FILE"),
+    debug: bool = DEBUG,
+) -> None:
+    """Prove a written certificate again, by code that shares nothing with what wrote it."""
+    with answers_in_words():
+        from ..proof.checker import check_certificate
+
+        require_file(file)
+        with steps_shown("reading the file") as progress:
+            verdict = check_certificate(file, progress)
+        say(str(verdict))
+        if not verdict.valid:
+            raise typer.Exit(1)
 
 
 def read_problem(text: str) -> cp.Problem:

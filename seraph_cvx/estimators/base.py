@@ -110,6 +110,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             self.m_step_factor_ = as_factor(found).L
         else:
             self.m_step_metric_ = np.asarray(found)
+        if self.certificate_ is not None:
+            self.certificate_ = self.certificate_.alone()
         L = self._mix(first)
         if not self.status_.reached_tolerance:
             return L, [NotCertified(message)]
@@ -275,6 +277,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         """The metric A of the last M-step; made of `m_step_factor_` where only that is kept."""
         return self._made_of("m_step_factor_", "m_step_metric_")
 
+    @property
+    def m_step_objective_(self) -> MStepObjective:
+        """The last M-step, which `certificate_` is about."""
+        return m_step_of(self.certificate_)
+
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8) with the distance of `pair_distance`.
 
@@ -306,6 +313,16 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         from ..display.notebook import beside
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
+
+
+def m_step_of(certificate: Certificate | None) -> MStepObjective:
+    """The M-step that a fit's certificate is about; an AttributeError where there is none."""
+    if certificate is None or certificate.objective is None:
+        raise AttributeError(
+            "m_step_objective_ is the M-step of a certificate, and this fit has none: "
+            'algorithm="direct" has no M-steps, and a time limit may leave no time to certify one.'
+        )
+    return certificate.objective
 
 
 def similar_probability(distances: FloatArray, threshold: float) -> FloatArray:

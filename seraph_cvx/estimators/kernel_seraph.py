@@ -66,6 +66,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
     components_ : (n_components, r) array
         L with A = L'L.
     certificate_, history_, n_iter_, status_, threshold_, n_features_in_
+    m_step_objective_, m_step_metric_
         As for :class:`seraph_cvx.SERAPH`.
 
     Examples

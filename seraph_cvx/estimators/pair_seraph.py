@@ -42,6 +42,7 @@ class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc
     Attributes
     ----------
     metric_, components_, threshold_, certificate_, history_, n_iter_, status_, n_features_in_
+    m_step_objective_, m_step_metric_
         As for :class:`seraph_cvx.SERAPH`.
     classes_ : array([-1, 1])
 

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from .. import penalties
 from ..certificate import Certificate
+from ..certificate.certificate import LowerBound
+from ..engine.distances import Factor
 from ..fit.alternation import Iteration
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import check_points
+from ..pairs.labeled_pairs import ClassLabels, LabeledPairs
+from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..processes.array_file import parse_arrays
 from ..processes.whole_file import write_whole
@@ -41,10 +47,20 @@ BLOCKS: dict[str, type[Penalty]] = {
 
 RESULTS: dict[str, Any] = {
     "certificate": Certificate,
+    "class_labels": ClassLabels,
+    "factor": Factor,
     "iteration": Iteration,
+    "labeled_pairs": LabeledPairs,
     "leave_one_out": LeaveOneOut,
+    "lower_bound": LowerBound,
+    "m_step": MStepObjective,
+    "pairs": PairSet,
 }
-"""The result classes of this package that a model keeps."""
+"""The classes of this package of what a model keeps."""
+
+
+SHARED = ("family", "device_array")
+"""What an M-step shares with others, and an array of another library: no part of a file."""
 
 
 class NotPlain(Exception):
@@ -111,7 +127,8 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
         return {"penalty": [type(value).__name__, pack(block_arguments(value, name), name, arrays)]}
     for kind, result in RESULTS.items():
         if type(value) is result:
-            content = {field.name: getattr(value, field.name) for field in fields(value)}
+            names = [field.name for field in fields(value) if field.init]
+            content = {field: getattr(value, field) for field in names if field not in SHARED}
             return {kind: pack(content, name, arrays)["dict"]}
     raise NotPlain(f"`{name}` is {value!r}")
 
@@ -152,8 +169,27 @@ def unpack(value: Any, arrays: Arrays) -> Any:
             return Status(word)
         case {"penalty": [name, dict(content)]}:
             return look_up(name, BLOCKS, "penalty")(**unpack(content, arrays))
+        case {"pairs": dict(content)}:
+            return _checked_pairs(**unpack({"dict": content}, arrays))
         case dict() if len(value) == 1 and (kind := next(iter(value))) in RESULTS:
             return RESULTS[kind](**unpack({"dict": value[kind]}, arrays))
         case dict():
             refuse(f"its header holds {str(value)[:80]}, which is no value of a model")
     return value
+
+
+def _checked_pairs(points: Any, labels: Any, drawn: Any) -> PairSet:
+    """Pairs of points, refused unless they are rows (i, j), i < j, of its points."""
+    lists = [] if drawn is None else [drawn]
+    if isinstance(labels, ClassLabels):
+        if labels.members.shape != labels.classes.shape:
+            refuse("the members of its pairs have not one class each")
+        lists.append(np.column_stack([labels.members[:-1], labels.members[1:]]))
+    else:
+        lists += [labels.similar, labels.dissimilar]
+    n = len(check_points(points))
+    for rows in lists:
+        is_list = rows.ndim == 2 and rows.shape[1] == 2 and rows.dtype.kind in "iu"
+        if not is_list or np.any((rows < 0) | (rows >= n)) or np.any(rows[:, 0] >= rows[:, 1]):
+            refuse("a pair of its M-step does not consist of two of the points, in order")
+    return PairSet(points, labels, drawn=drawn)

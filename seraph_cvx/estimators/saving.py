@@ -198,6 +198,8 @@ def _describe(
             learned.pop(matrix, None)
     parameters.pop("callback", None)  # it belongs to the fit that is over, not to what was learned
     inner = learned.pop("best_estimator_", None)
+    if inner is not None:  # it has the same one
+        learned.pop("certificate_", None)
     if name == "SimpleImputer":  # the rest follows from these; of a constant they are objects
         kept = learned.keys() & {"n_features_in_", "feature_names_in_"}
         statistics = np.asarray(learned["statistics_"], dtype=np.float64)
@@ -246,7 +248,8 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
             refuse(f"{name} learns no attribute {key!r}")
     learned = {key: unpack(value, arrays) for key, value in record["attributes"].items()}
     if name == "SERAPHCV":
-        learned["best_estimator_"] = _rebuild(record["best_estimator_"], arrays)
+        learned["best_estimator_"] = best = _rebuild(record["best_estimator_"], arrays)
+        learned["certificate_"] = best.certificate_
     _check_shapes(f"this {name}", learned)
     if classes is MODELS:
         _check_attributes(str(name), learned)

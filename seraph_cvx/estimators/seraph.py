@@ -158,6 +158,9 @@ class SERAPH(BaseSERAPH):
         L with L'L = metric_ (its leading rows).
     certificate_ : Certificate or None
         The duality gap of the last M-step at `m_step_metric_`; None for algorithm="direct".
+    m_step_objective_ : MStepObjective
+        The last M-step, which the certificate is about: ``certify(model.m_step_objective_,
+        model.m_step_metric_)`` repeats it, and ``certificate_.to_json()`` writes it to a file.
     history_ : list
         One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int

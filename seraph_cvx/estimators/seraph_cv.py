@@ -24,7 +24,7 @@ from ..numerics.checks import FloatArray, IntArray, check_number
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
-from .base import FitParameters, similar_probability
+from .base import FitParameters, m_step_of, similar_probability
 from .half_labeled import LabeledKFold, known_accuracy
 from .mahalanobis import MahalanobisTransformer, all_or_nothing
 from .seraph import SERAPH
@@ -133,6 +133,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         those without a metric (score NaN).
     best_estimator_ : SERAPH
     metric_, components_, threshold_, certificate_, history_, n_iter_, status_
+    m_step_objective_, m_step_metric_
         Of `best_estimator_`.
     n_features_in_ : int
 
@@ -227,6 +228,16 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
             best._keep_evidence(pairs, labels, L)
         self.__dict__.update({key: vars(best)[key] for key in LEARNED if key in vars(best)})
         return not_reached
+
+    @property
+    def m_step_objective_(self) -> MStepObjective:
+        """The last M-step of `best_estimator_`, which `certificate_` is about."""
+        return m_step_of(self.certificate_)
+
+    @property
+    def m_step_metric_(self) -> FloatArray:
+        """The metric of the last M-step of `best_estimator_`."""
+        return self.best_estimator_.m_step_metric_
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair of a (k, 2, m) array is similar: see SERAPH's."""

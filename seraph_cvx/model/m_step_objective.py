@@ -274,6 +274,10 @@ class MStepObjective:
             )
         return other
 
+    def alone(self) -> MStepObjective:
+        """The same M-step, without sums that others share, and with its points on the host."""
+        return replace(self, pairs=replace(self.pairs, device_array=None), family=None)  # type: ignore[arg-type]
+
     @property
     def directions(self) -> FloatArray:
         """Orthonormal directions (m, k) of the span of the points if this is wide, else I."""

@@ -137,11 +137,15 @@ class LinearConstraints(Constraint):
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The combination of the B_i nearest to Z, and its conjugate."""
-        nu = self._least_squares(self._triangle, self._rotation.T @ np.ravel(Z))
+        nu = self.weights_of(Z)
         slack = gamma(len(nu) + FEW_ROUNDINGS) * (np.abs(nu) @ np.abs(self._rows))
         conjugate = at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances))
         nearest = (nu @ self._rows).reshape(Z.shape)
         return Multiplier(nearest, conjugate, slack.reshape(Z.shape))
+
+    def weights_of(self, Z: FloatArray) -> FloatArray:
+        """The weights of the B_i in their combination nearest to Z."""
+        return self._least_squares(self._triangle, self._rotation.T @ np.ravel(Z))
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """A factor near L that satisfies the constraints, by scaling it or by projections.

@@ -148,27 +148,27 @@ class LogDet(PriorPenalty):
 
     def value(self, A: FloatArray) -> float:
         """The divergence; see the class. Infinite where A is not positive definite."""
-        Q = self._matrix(len(A))
+        Q = self.inverse_prior(len(A))
         return self.weight * (float(np.sum(Q * A)) - _log_det(A) - (_log_det(Q) + len(A)))
 
     def expression(self, A: Any, weight: Any) -> Any:
         """The divergence in CVXPY."""
         import cvxpy as cp
 
-        Q = self._matrix(A.shape[0])
+        Q = self.inverse_prior(A.shape[0])
         constant = _log_det(Q) + A.shape[0]
         return weight * (cp.sum(cp.multiply(Q, A)) - cp.log_det(A) - constant)
 
     def conjugate(self, Z: FloatArray) -> float:
         """The conjugate weight * [log det Q - log det(Q - Z / weight)]."""
-        Q = self._matrix(len(Z))
+        Q = self.inverse_prior(len(Z))
         return self.weight * (_log_det(Q) - _log_det(Q - Z / self.weight))
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
         """The multiplier Z = weight * U and its conjugate, with a new variable U."""
         import cvxpy as cp
 
-        Q, shape = self._matrix(n_features), (n_features, n_features)
+        Q, shape = self.inverse_prior(n_features), (n_features, n_features)
         U = cp.Variable(shape, symmetric=True, name="U")
         return DualTerms(weight * U, weight * (_log_det(Q) - cp.log_det(Q - U)), [])
 
@@ -182,7 +182,7 @@ class LogDet(PriorPenalty):
         if not math.isfinite(value) or not is_clearly_definite(A):
             return TermPoint(math.inf, np.zeros_like(A), lambda D: D)
         inverse = _inverse(A)
-        gradient = g * (self._matrix(len(A)) - inverse)
+        gradient = g * (self.inverse_prior(len(A)) - inverse)
         return TermPoint(value, gradient, lambda D: g * inverse @ D @ inverse)
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
@@ -191,7 +191,7 @@ class LogDet(PriorPenalty):
         (w + sqrt(w^2 + 4 step weight)) / 2.
         """
         share = step * self.weight
-        w, vectors = np.linalg.eigh(symmetrize(Y - share * self._matrix(len(Y))))
+        w, vectors = np.linalg.eigh(symmetrize(Y - share * self.inverse_prior(len(Y))))
         root = np.sqrt(w * w + 4.0 * share)
         moved = np.where(w > 0.0, (w + root) / 2.0, 2.0 * share / (root - w))
         return symmetrize((vectors * moved) @ vectors.T)
@@ -199,7 +199,7 @@ class LogDet(PriorPenalty):
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
         """The matrix Z, with an upper bound on its conjugate; None where that is infinite."""
         Z = symmetrize(Z)
-        Q, scaled = self._matrix(len(Z)), Z / self.weight
+        Q, scaled = self.inverse_prior(len(Z)), Z / self.weight
         below = log_determinant_bounds(Q - scaled, 4.0 * gamma(2) * (np.abs(Q) + np.abs(scaled)))
         if below is None:
             return None
@@ -208,7 +208,7 @@ class LogDet(PriorPenalty):
 
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on the divergence at LL'; infinite where that is not positive definite."""
-        size, A, Q = np.abs(L), symmetrize(L @ L.T), self._matrix(len(L))
+        size, A, Q = np.abs(L), symmetrize(L @ L.T), self.inverse_prior(len(L))
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * (size @ size.T)
         found = log_determinant_bounds(A, error) if L.shape[1] >= len(L) else None
         if found is None:
@@ -217,7 +217,7 @@ class LogDet(PriorPenalty):
         terms = *linear, -found[0], -_log_det_bounds(Q)[0], -float(len(L))
         return at_most(*(self.weight * term for term in terms))
 
-    def _matrix(self, n_features: int) -> FloatArray:
+    def inverse_prior(self, n_features: int) -> FloatArray:
         """Q, the inverse of the prior."""
         return np.eye(n_features) if self._inverse is None else self._inverse
 

@@ -293,15 +293,13 @@ class Program:
         size = max(map(abs, y + h), default=0) or 1
         weights = [radius for cone in self.cones for radius in cone.radii(y, fixed, size)]
         equations = [(columns[j], -c[j]) for j in range(self.n)]
-        best = flint.arb("-inf")
         for point in solutions_near(equations, y + h, weights + len(h) * [size]):
             if not all(cone.contains(point, dual=True) for cone in self.cones):
                 continue
             h = point[self.k :]
             value = -dot(self.b, point) - dot(products(P, h), h) / 2
-            value -= self.relaxed(self.cones, point)
-            best = value if value > best else best
-        return best
+            return value - self.relaxed(self.cones, point)
+        return flint.arb("-inf")
 
     def upper_bound(self, given: Any, is_ray: bool = False) -> Any:
         """The objective at a primal point moved onto its equality rows, if feasible; else inf."""

@@ -1,15 +1,16 @@
 """The numbers of the checkers: how they are read, and the linear algebra of balls and fractions.
 
-A symmetric matrix is proved positive definite as it is eliminated, row by row while it is sparse.
-Of a dense rest T it is proved at once: by a V, found by rounding, with VTV' near the identity.
-All of it is python-flint, and nothing else.
+A symmetric matrix is proved PSD as it is eliminated, row by row while it is sparse; of a dense rest
+T it is proved at once, by a V, found by rounding, with VTV' near the identity. Equations are solved
+by moving few entries of a point, as they are eliminated in rationals, or else by the least step,
+in balls. All of it is python-flint, and nothing else.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,7 +18,8 @@ from typing import Any
 
 flint: Any = import_module("flint") if find_spec("flint") else None
 DENSE, DENSE_BITS = 40, 128  # rows of a dense matrix; bits that are as fast as 64 there (timed)
-FEW_EQUATIONS, MOST_PRODUCTS = 40, 10**6  # solved exactly; about a second of fractions
+MOST_PRODUCTS = 10**6  # of fractions of a few words: about a second
+ROOM = 50  # bits by which an entry may have less room than another: points are good to 100 bits
 Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
 
 
@@ -52,88 +54,58 @@ def numbers(content: Any, length: int) -> list[Any]:
     return [sum(map(number, v)) if type(v) is list else number(v) for v in content]
 
 
-class Elimination:
-    """A symmetric matrix of balls or rationals, proved positive definite as it is eliminated.
-
-    Row by row, the sparsest first, as A = sum of pivots and what is left of it; a dense rest T by
-    V with VTV' within 1/2 of the identity. Exactly zero rows may be in a matrix of rationals.
-    """
-
-    def __init__(self, rows: Sequence[Row], kind: Any, may_drop: bool = False) -> None:
-        self.steps: list[tuple[int, Any, list[tuple[int, Any]]]] = []
-        self.dropped: list[int] = []
-        self.rest: list[int] = []
-        self.is_definite = True
-        left = {i: {j: kind(v) for j, v in row.items()} for i, row in enumerate(rows)}
-        queue, budget = [(len(row), i) for i, row in left.items()], MOST_PRODUCTS
-        heapify(queue)
-        while queue:
-            size, i = heappop(queue)
-            if i not in left or len(left[i]) != size:
-                continue
-            if DENSE < size >= len(left) / 4 and kind is flint.arb and self._invert(left):
-                return
-            row = left.pop(i)
-            pivot = row.pop(i, 0)
-            others = [(j, v) for j, v in row.items() if not v == 0]  # noqa: SIM201
-            for j in row:
-                left[j].pop(i, None)
-            budget -= len(others) ** 2 * (kind is not flint.arb)
-            if pivot > 0 and budget > 0:
-                self.steps.append((i, pivot, others))
-            elif may_drop:
-                self.dropped.append(i)
-                others = []
-            elif others or not pivot == 0:  # noqa: SIM201
-                self.is_definite = False
-                return
-            for at, (j, value) in enumerate(others):
-                share = value / pivot
-                for k, other in others[at:]:
-                    left[j][k] = left[k][j] = left[j].get(k, 0) - share * other
-            for j in row:
-                heappush(queue, (len(left[j]), j))
-
-    def _invert(self, left: dict[int, Row]) -> bool:
-        """Whether what is left is proved positive definite; V and the bound on VTV' - I."""
-        places = sorted(left)
-        scale = [_power_of_two(left[i].get(i, 0)) for i in places]
-        with flint.ctx.workprec(DENSE_BITS):
-            T = flint.arb_mat(
-                [[left[i].get(j, 0) * s * t for j, t in zip(places, scale, strict=True)]
-                 for i, s in zip(places, scale, strict=True)]
-            )  # fmt: skip
-            V = _inverse_root(T.mid().tolist())
-            if V is None:
-                return False
-            near = (V * T * V.transpose()).tolist()
-            off = [sum(map(abs, row), abs(row[i] - 1) - abs(row[i])) for i, row in enumerate(near)]
-            if not all(value < 0.5 for value in off):
-                return False
-        self.rest, self.scale, self.V = places, scale, V
-        self.error = 2 * max(value.upper() for value in off)
+def is_psd(rows: Sequence[Row]) -> bool:
+    """Whether a symmetric matrix of balls or rationals is proved PSD: in balls, or else exactly."""
+    if _is_definite({i: {j: flint.arb(v) for j, v in row.items()} for i, row in enumerate(rows)}):
         return True
+    is_exact = all(type(v) is not flint.arb for row in rows for v in row.values())
+    return is_exact and _is_definite({i: dict(row) for i, row in enumerate(rows)}, MOST_PRODUCTS)
 
-    def solve(self, right: Sequence[Any]) -> list[Any]:
-        """A ball around each entry of the solution; 0 for what was dropped."""
-        x = list(right)
-        for i, pivot, others in self.steps:
-            share = x[i] / pivot
-            for j, value in others:
-                x[j] -= value * share
-        for i in self.dropped:
-            x[i] = 0
-        if self.rest:
-            scaled = [[x[i] * s] for i, s in zip(self.rest, self.scale, strict=True)]
-            w = (self.V * flint.arb_mat(scaled)).entries()
-            radius = self.error * max(abs(v).upper() for v in w)
-            near = flint.arb_mat([[v + flint.arb(0, radius)] for v in w])
-            solution = (self.V.transpose() * near).entries()
-            for i, s, value in zip(self.rest, self.scale, solution, strict=True):
-                x[i] = value * s
-        for i, pivot, others in reversed(self.steps):
-            x[i] = (x[i] - sum(value * x[j] for j, value in others)) / pivot
-        return x
+
+def _is_definite(left: dict[int, Row], budget: float = math.inf) -> bool:
+    """Whether all pivots of an elimination are positive, of the sparsest row first.
+
+    Rows of a matrix of rationals may be zero. What is dense in balls is proved at once.
+    """
+    queue, is_exact = [(len(row), i) for i, row in left.items()], budget < math.inf
+    heapify(queue)
+    while queue:
+        size, i = heappop(queue)
+        if i not in left or len(left[i]) != size:
+            continue
+        if DENSE < size >= len(left) / 4 and not is_exact and _has_inverse_root(left):
+            return True
+        row = left.pop(i)
+        pivot = row.pop(i, 0)
+        for j in row:
+            left[j].pop(i, None)
+        others = [(j, v) for j, v in row.items() if not v == 0]  # noqa: SIM201
+        budget -= len(others) ** 2
+        if budget < 0 or not (pivot > 0 or (pivot == 0 and not others)):
+            return False
+        for at, (j, value) in enumerate(others):
+            share = value / pivot
+            for k, other in others[at:]:
+                left[j][k] = left[k][j] = left[j].get(k, 0) - share * other
+        for j in row:
+            heappush(queue, (len(left[j]), j))
+    return True
+
+
+def _has_inverse_root(left: dict[int, Row]) -> bool:
+    """Whether a V is found by rounding with VTV' strictly diagonally dominant: T is definite."""
+    places = sorted(left)
+    scale = [_power_of_two(left[i].get(i, 0)) for i in places]
+    with flint.ctx.workprec(DENSE_BITS):
+        T = flint.arb_mat(
+            [[left[i].get(j, 0) * s * t for j, t in zip(places, scale, strict=True)]
+             for i, s in zip(places, scale, strict=True)]
+        )  # fmt: skip
+        V = _inverse_root(T.mid().tolist())
+        if V is None:
+            return False
+        near = (V * T * V.transpose()).tolist()
+    return all(2 * row[i] > sum(map(abs, row)) for i, row in enumerate(near))
 
 
 def _power_of_two(value: Any) -> Any:
@@ -165,88 +137,93 @@ def _inverse_root(rows: list[list[Any]]) -> Any:
     )
 
 
-def is_psd(rows: Sequence[Row]) -> bool:
-    """Whether a symmetric matrix is proved PSD, in balls or else exactly."""
-    return any(Elimination(rows, kind).is_definite for kind in (flint.arb, lambda value: value))
-
-
 def solutions_near(
     equations: list[tuple[Row, Any]], point: list[Any], weights: list[Any]
 ) -> Iterator[list[Any]]:
-    """The point if it solves the equations, else solutions near it, exact or in balls."""
+    """The point if it solves the equations, else solutions near it, exact and in balls.
+
+    An entry may move by about its weight, and one that is a double moves only where it has to.
+    """
     values = products([row for row, _ in equations], point)
     missing = [right - value for (_, right), value in zip(equations, values, strict=True)]
     if not any(missing):
         yield point
         return
-    if len(equations) > FEW_EQUATIONS:
-        yield from _near_in_balls([row for row, _ in equations], missing, point, weights)
-        return
-    for bits in (54, 0):  # at first, what is one double stays as it is
-        free = [t for t, v in enumerate(point) if weights[t] and int(v.p).bit_length() >= bits]
-        table = [[row.get(t, 0) for t in free] for row, _ in equations]
-        table = [[*row, value] for row, value in zip(table, missing, strict=True)]
-        for _ in range(2 if free else 0):
-            E = flint.fmpq_mat([[row[i] * weights[t] for i, t in enumerate(free)] for row in table])
-            with suppress(ZeroDivisionError):  # of equations that may be dependent
-                d = (E * E.transpose()).solve(flint.fmpq_mat([row[-1:] for row in table]))
-                steps = dict(zip(free, (E.transpose() * d).entries(), strict=True))
-                yield [value + weights[t] * steps.get(t, 0) for t, value in enumerate(point)]
-                break
-            reduced, rank = flint.fmpq_mat(table).rref()  # if it says 0 = 1, E stays singular
-            table = reduced.table()[:rank]
-
-
-def _near_in_balls(
-    rows: list[Row], missing: list[Any], point: list[Any], weights: list[Any]
-) -> Iterator[list[Any]]:
-    """A solution around the point, by the least step; dependent equations are proved to agree."""
-    free = [{t: v for t, v in row.items() if weights[t]} for row in rows]
-    columns: dict[int, Row] = {}
-    for i, row in enumerate(free):
-        for t, value in row.items():
-            columns.setdefault(t, {})[i] = value
-    gram = _gram(free, columns, weights)
-    solver = Elimination(gram, flint.arb, may_drop=True)
-    for i in solver.dropped:
-        shares = solver.solve([gram[j].get(i, flint.arb(0)) for j in range(len(rows))])
-        exact = {j: _simple(v) for j, v in enumerate(shares) if v != 0 and j != i}
-        left = free[i] | {}
-        for j, share in exact.items():
-            for t, value in free[j].items():
-                left[t] = left.get(t, 0) - share * value
-        if any(left.values()) or missing[i] != dot(exact, missing):
+    rows = [{t: v for t, v in row.items() if weights[t]} for row, _ in equations]
+    doubles = {t for t, v in enumerate(point) if v.p.bit_length() < 54}
+    with suppress(OverflowError):
+        steps = _few_steps(rows, missing, weights, doubles)
+        if steps is None:
             return
-    moves = solver.solve([flint.arb(value) for value in missing])
-    near = list(point)
-    for t, column in columns.items():
-        near[t] += flint.arb(weights[t]) ** 2 * dot(column, moves)
-    yield near
+        yield [value + steps.get(t, 0) for t, value in enumerate(point)]
+    steps = _least_step(rows, missing, weights)
+    if steps is not None:
+        yield [value + steps.get(t, 0) for t, value in enumerate(point)]
 
 
-def _gram(rows: list[Row], columns: dict[int, Row], weights: list[Any]) -> list[Row]:
-    """The products of rows with each other, each column scaled by its weight."""
-    if sum(len(column) ** 2 for column in columns.values()) > MOST_PRODUCTS:
-        with flint.ctx.workprec(DENSE_BITS):
-            scale = {t: flint.arb(weights[t]) for t in columns}
-            E = flint.arb_mat([[row.get(t, 0) * w for t, w in scale.items()] for row in rows])
-            table = (E * E.transpose()).tolist()
-        return [{j: v for j, v in enumerate(row) if not v.is_zero()} for row in table]
-    gram: list[Row] = [{} for _ in rows]
-    for t, column in columns.items():
-        square = flint.arb(weights[t]) ** 2
-        for i, value in column.items():
-            scaled = square * value
-            for j, other in column.items():
-                gram[i][j] = gram[i].get(j, 0) + scaled * other
-    return gram
+def _few_steps(rows: list[Row], right: list[Any], weights: list[Any], last: set[int]) -> Row | None:
+    """An exact solution that moves one entry for each independent equation; None if there is none.
+
+    Each equation chooses one that has room, not from `last` if it can, and in few other equations.
+    An OverflowError where that takes too long.
+    """
+    left, right = {i: dict(row) for i, row in enumerate(rows)}, list(right)
+    columns: dict[int, set[int]] = {}
+    for i, row in left.items():
+        for t in row:
+            columns.setdefault(t, set()).add(i)
+    chosen, budget = [], MOST_PRODUCTS
+    queue = [(len(row), i) for i, row in left.items()]
+    heapify(queue)
+    while queue:
+        size, i = heappop(queue)
+        if i not in left or len(left[i]) != size:
+            continue
+        row = left.pop(i)
+        for t in row:
+            columns[t].discard(i)
+        rooms = {t: flint.arb(abs(v) * weights[t]) for t, v in row.items()}
+        enough = max(rooms.values(), key=flint.arb.mid, default=flint.arb(0)) / 2**ROOM
+        able = [t for t, room in rooms.items() if room > enough]
+        if not able:
+            if right[i] != 0:
+                return None
+            continue
+        best = min(able, key=lambda t: (t in last, len(columns[t])))
+        pivot = row.pop(best)
+        chosen.append((best, pivot, row, right[i]))
+        for k in columns.pop(best):
+            share = left[k].pop(best) / pivot
+            budget -= len(row) * (1 + share.q.bit_length() // 512)
+            if budget < 0:
+                raise OverflowError
+            right[k] -= share * right[i]
+            for t, value in row.items():
+                entry = left[k].get(t, 0) - share * value
+                if entry == 0:
+                    left[k].pop(t, None)
+                    columns[t].discard(k)
+                else:
+                    left[k][t] = entry
+                    columns[t].add(k)
+            heappush(queue, (len(left[k]), k))
+    steps: Row = {}
+    for t, pivot, row, value in reversed(chosen):
+        steps[t] = (value - sum(v * steps[s] for s, v in row.items() if s in steps)) / pivot
+    return steps
 
 
-def _simple(value: Any) -> Any:
-    """A fraction with a small denominator near the middle of a ball."""
-    middle = value.mid().fmpq()
-    near = Fraction(int(middle.p), int(middle.q)).limit_denominator(1 << 64)
-    return flint.fmpq(near.numerator, near.denominator)
+def _least_step(rows: list[Row], missing: list[Any], weights: list[Any]) -> Row | None:
+    """Balls around the least solution in units of the weights; None where none is proved to be."""
+    places = sorted(set().union(*rows))
+    with flint.ctx.workprec(DENSE_BITS):
+        E = flint.arb_mat([[row.get(t, 0) * weights[t] for t in places] for row in rows])
+        right = flint.arb_mat([[value] for value in missing])
+        try:
+            found = (E.transpose() * (E * E.transpose()).solve(right)).entries()
+        except ZeroDivisionError:
+            return None
+        return {t: weights[t] * value for t, value in zip(places, found, strict=True)}
 
 
 def dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
