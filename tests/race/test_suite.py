@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,21 +48,6 @@ def test_an_instance_of_the_data_folder(data_folder, monkeypatch):
 )
 def test_property_a_name_is_read_back_exactly(spec):
     assert InstanceSpec.parse(spec.name) == spec
-
-
-@pytest.mark.parametrize("scaling", ["standard", "unit", "raw"])
-def test_scaling_does_what_it_says(scaling):
-    X, y = InstanceSpec("wine", 50, scaling).points()
-    assert X.shape == (50, 13)
-    assert np.sum(y != -1) == 10
-    assert len(np.unique(y[:10])) == 3
-    if scaling == "standard":
-        np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-14)
-        np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
-        pixels, _ = InstanceSpec("digits", 30, scaling).points()
-        np.testing.assert_array_equal(pixels[:, 0], 0.0)  # a constant feature is only shifted
-    elif scaling == "unit":
-        np.testing.assert_array_equal([X.min(axis=0), X.max(axis=0)], [[0.0] * 13, [1.0] * 13])
 
 
 @pytest.mark.parametrize(
