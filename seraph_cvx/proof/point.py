@@ -76,7 +76,7 @@ class Ball(NamedTuple):
     def low(self) -> Array:
         """Lower ends, of real balls."""
         mid, rad = self.real
-        return np.where(rad > 0.0, np.nextafter(mid - rad, -np.inf), mid)
+        return np.where(rad == 0.0, mid, np.nextafter(mid - rad, -np.inf))  # NaN stays NaN
 
     @property
     def high(self) -> Array:
@@ -89,7 +89,9 @@ class Ball(NamedTuple):
     def plus(self, other: Ball) -> Ball:
         """The sum with another ball."""
         mid = self.mid + other.mid
-        return Ball(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * WIDER)
+        moved = mid - self.mid  # Knuth's sum of two doubles and its error
+        error = (self.mid - (mid - moved)) + (other.mid - moved)
+        return Ball(mid, (self.rad + other.rad + np.abs(error)) * WIDER)
 
 
 def _in_doubles(number: arb) -> tuple[float, float]:
@@ -251,29 +253,14 @@ def _worst(ball: Ball) -> Interval:
 def violation(constraint: Any, known: dict[int, Ball]) -> Interval:
     """By how much a constraint is violated, in its worst entry."""
     kind = type(constraint).__name__
-    arguments = [evaluate(arg, known) for arg in constraint.args]
-    first = arguments[0]
-    if kind in ("Equality", "Inequality"):
-        first = first.plus(-arguments[1])
-    if kind in ("Equality", "Zero"):
-        return _worst(_magnitude(first))
-    if kind in ("Inequality", "NonNeg", "NonPos"):
-        return _worst(-first if kind == "NonNeg" else first)
-    if kind == "PSD" and first.mid.ndim == 2:
-        return _worst(-eigenvalue_balls(_real_form(first)))
+    first, *others = (evaluate(arg, known) for arg in constraint.args)
     if kind == "SOC":
         axis = constraint.axis if first.mid.size > 1 else None
-        norms = _along(axis, first.mid.shape, arguments[1], partial(_norm, 2.0))
+        norms = _along(axis, first.mid.shape, others[0], partial(_norm, 2.0))
         return _worst(norms.plus(-first))
-    raise NotEnclosed(kind)
-
-
-def _real_form(matrix: Ball) -> Ball:
-    """The real matrix with the eigenvalues, each twice, of a Hermitian one."""
-    if not np.iscomplexobj(matrix.mid):
-        return matrix
-    (a, b), r = (matrix.mid.real, matrix.mid.imag), matrix.rad
-    return Ball(np.block([[a, -b], [b, a]]), np.block([[r, r], [r, r]]))
+    if kind not in CONSTRAINTS:
+        raise NotEnclosed(kind)
+    return _worst(CONSTRAINTS[kind](first.plus(-others[0]) if others else first))
 
 
 def _along(axis: Any, shape: Any, x: Ball, function: Callable[[Array], arb]) -> Ball:
@@ -296,17 +283,17 @@ def _magnitude(a: Ball) -> Ball:
 
 
 def eigenvalue_balls(matrix: Ball) -> Ball:
-    """Enclose the eigenvalues of the symmetric part of a matrix, in increasing order."""
+    """Enclose the eigenvalues of the Hermitian part of a matrix, in increasing order."""
     # With M = VDV' + E the i-th eigenvalue is within |E| of that of VDV', which is d_i times a
     # number within |V'V - I| of 1 (Ostrowski). Norms are bounded by sums of rows and columns.
-    if np.iscomplexobj(matrix.mid):
-        raise NotEnclosed("eigenvalues of complex numbers")
-    M, n = 0.5 * matrix.mid + 0.5 * matrix.mid.T, len(matrix.mid)
+    if matrix.mid.ndim != 2:
+        raise NotEnclosed("eigenvalues of several matrices")
+    M, n = 0.5 * matrix.mid + 0.5 * matrix.mid.conj().T, len(matrix.mid)
     d, V = np.linalg.eigh(M)
-    size = np.abs(V)
-    residual = np.abs(M - (V * d) @ V.T) + matrix.rad + matrix.rad.T
-    residual += gamma(n + 8) * ((size * np.abs(d)) @ size.T + np.abs(M))
-    departure = np.abs(V.T @ V - np.eye(n)) + gamma(n + 8) * (size.T @ size + 1.0)
+    size, error = np.abs(V), gamma(_roundings(n + 8, matrix))
+    residual = np.abs(M - (V * d) @ V.conj().T) + matrix.rad + matrix.rad.T
+    residual += error * ((size * np.abs(d)) @ size.T + np.abs(M))
+    departure = np.abs(V.conj().T @ V - np.eye(n)) + error * (size.T @ size + 1.0)
     E, D = (max(float(B.sum(axis=i).max()) for i in (0, 1)) for B in (residual, departure))
     return Ball(d, (E + D * np.abs(d)) * WIDER + TINY)
 
@@ -314,9 +301,18 @@ def eigenvalue_balls(matrix: Ball) -> Ball:
 def _singular_values(matrix: Ball) -> Ball:
     """Enclose the singular values, as eigenvalues of [[0, M], [M', 0]]."""
     m, n = matrix.mid.shape
-    parts = [np.block([[np.zeros((m, m)), v], [v.T, np.zeros((n, n))]]) for v in matrix]
+    parts = [np.block([[np.zeros((m, m)), v], [v.conj().T, np.zeros((n, n))]]) for v in matrix]
     found = eigenvalue_balls(Ball(*parts))
-    return Ball(found.mid[-min(m, n) :], found.rad[-min(m, n) :])
+    return Ball(*(part[-min(m, n) :] for part in found))
+
+
+CONSTRAINTS: dict[str, Callable[[Ball], Ball]] = {
+    **dict.fromkeys(("Equality", "Zero"), _magnitude),
+    **dict.fromkeys(("Inequality", "NonPos"), lambda x: x),
+    "NonNeg": lambda x: -x,
+    "PSD": lambda x: -eigenvalue_balls(x),
+}
+"""Of a constraint, numbers that are at most zero where it holds; but for SOC."""
 
 
 def _asymmetry(x: Ball, variable: Any) -> Ball:
@@ -478,7 +474,7 @@ def _of_eigenvalues(function: Callable[[Array], Any]) -> Callable[..., Ball]:
 
 def _symmetric(matrix: Ball) -> Ball:
     """A matrix that is symmetric, as CVXPY's functions of eigenvalues demand."""
-    if not all(np.array_equal(part, part.T) for part in matrix):
+    if not all(np.array_equal(part, part.conj().T) for part in matrix):
         raise NotEnclosed("eigenvalues of a matrix that may not be symmetric")
     return matrix
 

@@ -527,12 +527,9 @@ def _piecewise_atoms() -> dict[str, set[float]]:
 
 def _odd_constants(node: Any) -> set[float]:
     """The numbers, other than halves of integers, in the small constants below a node."""
-    if isinstance(node, cp.Constant):
-        entries = node.value.data if scipy.sparse.issparse(node.value) else np.ravel(node.value)
-        if len(entries) > MOST_ODD or np.iscomplexobj(entries):
-            return set()
-        return {v for v in entries.tolist() if 2.0 * v % 1.0}
-    return set().union(*map(_odd_constants, node.args))
+    found = [constant.value for constant in node.constants() if not constant.is_complex()]
+    entries = [v.data if scipy.sparse.issparse(v) else np.ravel(v) for v in found]
+    return {v for values in entries if len(values) <= MOST_ODD for v in values if 2.0 * v % 1.0}
 
 
 def _weights_differ(node: Any) -> bool:
