@@ -183,6 +183,7 @@ SECTIONS = {
     "reproduction/README": (
         *("Table 1 <table1>", "Table 2 <table2>", "Figure 1 <figure1>", "Figure 2 <figure2>"),
         *("Figure 3 <figure3>", "protocol", "judgment", "defaults", "many-points"),
+        "libraries-race",
         "The problems of CVXPY's tests <cvxpy-suite>",
     ),
 }

@@ -38,7 +38,7 @@ with app.setup:
         THREE_POINTS,
         WEIGHTS_OF_MOMENTUM,
     )
-    from lecture import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
     from scipy.optimize import minimize
     from scipy.special import expit
     from sklearn.datasets import load_iris
@@ -483,7 +483,7 @@ def _():
 
     The two changes are its **residuals**. ‖ψₜ − ψₜ₋₁‖ is ‖*M*(*p*ₜ) −
     *B*ₜ‖, by how much the constraint fails. κ‖*B*ₜ − *B*ₜ₋₁‖ is ‖*C*ₜ − *A*ₜ‖: how far the
-    multiplier is from the matrix that *p*ₜ belongs to. Below, the first is drawn relative to
+    multiplier is from the matrix that *p*ₜ belongs to. Below, the first is relative to
     ‖*G* − *R*‖ and the second relative to ‖*A*ₜ‖. *A*ₜ is judged by its certificate.
     """)
 
@@ -512,32 +512,7 @@ def _(drawn, kappas, lower, proved, walks):
     stops = {  # the first drawn step at which both residuals are small
         kappa: int(np.flatnonzero(np.max(residuals[kappa], axis=1) <= asked)[0]) for kappa in kappas
     }
-    penalty = mo.ui.slider(steps=kappas, value=0.1)
-    return asked, gaps, penalty, residuals, stops, true_gaps
-
-
-@app.cell(hide_code=True)
-def _(asked, drawn, gaps, penalty, residuals, stops, true_gaps):
-    def _draw(kappa):
-        stop = stops[kappa]
-        says, left = panel(f"Both are small at step {drawn[stop]}", "step t", "residual")
-        left.axhline(asked, color="black", linewidth=1)
-        left.loglog(drawn, residuals[kappa][:, 0], color=BLUE, label="of the constraint")
-        left.loglog(drawn, residuals[kappa][:, 1], color=AMBER, label="of the multiplier")
-        left.plot([drawn[stop]] * 2, residuals[kappa][stop], "o", color="black", markersize=8)
-        left.legend(fontsize=11, loc="lower left")
-        left.set_ylim(1e-13, 10)
-        title = f"The gap proved there: {100 * gaps[kappa][stop]:.2g}%"
-        is_true, right = panel(title, "step t", "relative gap")
-        right.axhline(asked, color="black", linewidth=1)
-        right.loglog(drawn, gaps[kappa], color=GREEN, label="proved")
-        right.loglog(drawn, np.maximum(true_gaps[kappa], 1e-14), "--", color=GRAY, label="true")
-        right.plot(drawn[stop], gaps[kappa][stop], "o", color="black", markersize=8)
-        right.legend(fontsize=11, loc="lower left")
-        right.set_ylim(1e-13, 10)
-        return says, is_true
-
-    Moving("Penalty κ:", penalty, _draw)
+    return asked, gaps, stops, true_gaps
 
 
 @app.cell(hide_code=True)
@@ -552,7 +527,7 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
     assert max(true_gaps[kappa][stops[kappa]] for kappa in kappas) > 5 * asked
     _table = "\n    ".join([*_head, "| --- | --- | --- | --- |", *_rows])
     mo.md(f"""
-    The black line is 1%; the dots mark the first step drawn at which both residuals are below it.
+    At the first step looked at where both residuals are below 1%:
 
     {_table}
 

@@ -34,7 +34,6 @@ def libraries_race(
     out: Path = typer.Option(HERE, metavar="DIR", help="Where rows, page and picture go."),
     resume: bool = RESUME,
     time_limit: float = typer.Option(10.0, min=1.0, help="Seconds of a run."),
-    memory_limit: float = typer.Option(4.0, min=0.2, help="GiB of memory of a run."),
     debug: bool = DEBUG,
 ) -> None:
     """Race solvers on files of libraries, at their defaults and at 1e-8.
@@ -53,8 +52,8 @@ def libraries_race(
         else:
             kept.append(f"the runs so far are in {rows}; --resume goes on")
             chosen = proven_instances(intervals, folder, most)
-            limits = {"time_limit": time_limit, "memory_limit": int(memory_limit * 2**30)}
-            race = compare_solvers(chosen, **limits, out=rows, resume=resume, callback=follow)
+            given = {"time_limit": time_limit, "out": rows, "resume": resume}
+            race = compare_solvers(chosen, **given, callback=follow)
         write_whole(out / "libraries-race.md", page(race).encode())
         write_whole(out / "libraries-race.png", picture_bytes(draw(judged_rows(race)), "png"))
         say(page(race).split("\n\n")[1])

@@ -95,7 +95,7 @@ def compare(
         folder = Path("race") if out is None and problem is None else out
         rows = None if folder is None else folder / "race.jsonl"
         if redraw and folder is not None and rows is not None:
-            _write_report(folder, read_race(rows), "")
+            _write_report(folder, read_race(rows))
             return
         if solvers is not None and "=" in solvers:
             sys.path.insert(0, "")  # module:function is looked for in the working directory
@@ -122,7 +122,7 @@ def compare(
             show_table(short, "verdict")
             say("".join(f"\n{note}" for note in short.notes))
         else:
-            _write_report(folder, race, "race.jsonl, ")
+            _write_report(folder, race)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -169,7 +169,7 @@ def _listener(progress: Progress) -> Callable[[dict[str, Any], int, int], None]:
 # What a race leaves in its folder
 
 
-def _write_report(out: Path, race: Race, before: str) -> None:
+def _write_report(out: Path, race: Race) -> None:
     """Show notes and summary of a race, and write its tables and its picture."""
     for note in race.notes:
         alert(note)
@@ -182,12 +182,12 @@ def _write_report(out: Path, race: Race, before: str) -> None:
 
         figure, picture = ClaimsDisplay.from_result(race).draw(), ", said-against-true.png"
         write_whole(out / "said-against-true.png", picture_bytes(figure, "png"))
-    say(f"\nWritten to {out}: {before}race.md{picture}.")
+    say(f"\nWritten to {out}, beside race.jsonl: race.md{picture}.")
 
 
 def _document(race: Race) -> str:
     """Write the Markdown report: what raced, the summary, the times, the instances."""
-    from ..race.statistics import load_of, time_table, tolerances
+    from ..race.statistics import load_of, time_table
 
     versions = {name: number for start in race.races for name, number in start["versions"].items()}
     rows = [
@@ -203,7 +203,7 @@ def _document(race: Race) -> str:
     ]
     instances = ResultTable("The instances, and their optimal values as certified", rows)
     tables = [race.summary()]
-    tables += [time_table(race, tol) for tol in tolerances(race)]
+    tables += [time_table(race, tol) for tol in dict.fromkeys(row["tol"] for row in race.rows)]
     return (
         written(
             "race",

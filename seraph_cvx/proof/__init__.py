@@ -17,8 +17,8 @@ Where no bound exists, rays prove that no point is feasible, or that the objecti
 (`rays.py`); `conflict.py` finds which constraints cannot hold together. `certify.py` runs all this
 and says what is claimed; `registration.py` makes it a method of `problem.solve`, `files.py` reads
 problems from files, `point.py` encloses the user's own point, `chord.py` refutes convexity, and
-`checker.py` checks a written proof without any of the rest. This folder imports nothing else of
-the package.
+`checker.py` checks a written proof, its own or that of an M-step, without any of the rest. This
+folder imports nothing else of the package.
 """
 
 from importlib import import_module

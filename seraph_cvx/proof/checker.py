@@ -1,11 +1,39 @@
 """Checks a certificate on paper: reads a file of numbers, and proves its bounds from them anew.
 
-It imports nothing of the package but its own algebra (`checker_arithmetic.py`), and of others
-python-flint alone. The program: minimize c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point
-proves -b'y - h'Ph/2 where A'y + Ph + c = 0 and y is in K*; a primal point proves its value where
-b - Ax is in K. Points that solve their equations as they are stay so; others are moved by a least
-correction. All this in rationals, or where many equations are solved in balls, of which a
-comparison is true only if proved of all members.
+It imports nothing of the package but its own algebra (`checker_arithmetic.py`) and its part for
+M-steps (`m_step_checker.py`), and of others python-flint alone. The program: minimize c'x + x'Px/2
+subject to Ax + s = b, s in K. A dual point proves -b'y - h'Ph/2 where A'y + Ph + c = 0 and y is in
+K*; a primal point proves its value where b - Ax is in K. Points that solve their equations as they
+are stay so; others are moved a little, in rationals where that is quick, or else in balls, of which
+a comparison is true only if proved of all members.
+
+The format
+----------
+JSON. A number is a double as `float.hex` writes it, or a fraction "p/q" of integers in hexadecimal;
+an entry of a vector may be a list of numbers, which counts as their sum. A matrix is "row",
+"column" and "value" of its entries. Every object has just the fields that are named here, once.
+
+Conic, version 1: "format": "seraph_cvx conic certificate", "version": 1, and
+- "program": variables, rows, A, b, c, P (or null), cones (kind and size, or exponents), offset,
+  maximize, scale (1);
+- "claim": lower and upper (a number or null), infeasible, unbounded (true or false);
+- "dual": y, h (or null), zero_rows, the rows of y that stay zero; "primal": x; "ray_dual": y;
+  "ray_primal": x; each of the four may be null;
+- "tolerance" and "variable_bounds" (numbers, or null): what is assumed besides the program;
+- "diagonal_shift", D with P + D PSD, and "shift_bounds", which prove |x_j| <= B_j where D_j > 0
+  (column, rows, multipliers). These two may be missing.
+
+M-steps, version 1: "format": "seraph_cvx m-step certificate", "version": 1, and
+- "m_step": points, similar, dissimilar (pairs i < j), confidence (or null), drawn (pairs or null),
+  unlabeled_weight, threshold, sharpness, at most one of soft_labels, previous_factor and
+  previous_metric, trace_weight, manifold_term (or null), penalties (kind, and numbers: see
+  `PENALTIES` in `m_step_checker.py`);
+- "claim": lower, upper; "primal": factor, or null;
+- "dual", or null: factor, anchor ("one" or "labels"), step, groups (or null), multipliers (a
+  matrix for each penalty; for a linear one the weights of its matrices).
+
+New evidence is a field with a name of its own, read by `fields`, and what it proves is added to
+`_check`; a file of another version is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +58,7 @@ from .checker_arithmetic import (
     numbers,
     products,
     solutions_near,
+    sparse,
 )
 from .m_step_checker import check_m_step
 
@@ -201,9 +230,9 @@ class Program:
             raise Malformed("there are not as many variables and rows as announced")
         if type(maximize) is not bool:
             raise Malformed("maximize has to be true or false")
-        self.A = _sparse(A, self.k, self.n)
+        self.A = sparse(A, self.k, self.n)
         self.b, self.c = numbers(b, self.k), numbers(c, self.n)
-        self.P = [] if P is None else _sparse(P, self.n, self.n)
+        self.P = [] if P is None else sparse(P, self.n, self.n)
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
         if any(self.P[j].get(i) != value for i, j, value in entries):
             raise Malformed("P is not symmetric")
@@ -395,19 +424,6 @@ def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
             yield Cone(kind, rows, dict.fromkeys(ones.get(kind, rows[:-1]), 1) | first, exponents)
     if start != n_rows:
         raise Malformed("the cones do not cover the rows")
-
-
-def _sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
-    """The rows of a matrix given by its entries."""
-    row, column, value = fields(content, "row column value", words="a matrix has to have")
-    rows: list[Row] = [{} for _ in range(n_rows)]
-    for i, j, entry in zip(row, column, numbers(value, len(row)), strict=True):
-        if type(i) is not int or type(j) is not int:
-            raise Malformed("the place of an entry is no integer")
-        if not (0 <= i < n_rows and 0 <= j < n_columns) or j in rows[i]:
-            raise Malformed("an entry outside of its matrix, or twice in one place")
-        rows[i][j] = entry
-    return rows
 
 
 def _beyond(bound: Any, direction: int) -> float | None:

@@ -20,6 +20,7 @@ flint: Any = import_module("flint") if find_spec("flint") else None
 DENSE, DENSE_BITS = 40, 128  # rows of a dense matrix; bits that are as fast as 64 there (timed)
 MOST_PRODUCTS = 10**6  # of fractions of a few words: about a second
 ROOM = 50  # bits by which an entry may have less room than another: points are good to 100 bits
+MOST_ENTRIES = 10**7  # of a dense matrix of balls: about a gigabyte
 Row = dict[int, Any]  # the entries of a vector, or of a row of a sparse matrix, by place
 
 
@@ -52,6 +53,19 @@ def numbers(content: Any, length: int) -> list[Any]:
     if type(content) is not list or len(content) != length:
         raise Malformed("no list, or one whose length is not the announced one")
     return [sum(map(number, v)) if type(v) is list else number(v) for v in content]
+
+
+def sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
+    """The rows of a matrix given by its entries."""
+    row, column, value = fields(content, "row column value", words="a matrix has to have")
+    rows: list[Row] = [{} for _ in range(n_rows)]
+    for i, j, entry in zip(row, column, numbers(value, len(row)), strict=True):
+        if type(i) is not int or type(j) is not int:
+            raise Malformed("the place of an entry is no integer")
+        if not (0 <= i < n_rows and 0 <= j < n_columns) or j in rows[i]:
+            raise Malformed("an entry outside of its matrix, or twice in one place")
+        rows[i][j] = entry
+    return rows
 
 
 def is_psd(rows: Sequence[Row]) -> bool:
@@ -216,6 +230,8 @@ def _few_steps(rows: list[Row], right: list[Any], weights: list[Any], last: set[
 def _least_step(rows: list[Row], missing: list[Any], weights: list[Any]) -> Row | None:
     """Balls around the least solution in units of the weights; None where none is proved to be."""
     places = sorted(set().union(*rows))
+    if len(rows) * len(places) > MOST_ENTRIES:
+        return None
     with flint.ctx.workprec(DENSE_BITS):
         E = flint.arb_mat([[row.get(t, 0) * weights[t] for t in places] for row in rows])
         right = flint.arb_mat([[value] for value in missing])

@@ -142,7 +142,7 @@ class DualPoint:
             raise Malformed("the dual point is no step from r = 0 or r = q")
         if groups is not None and (len(groups) != m_step.n or {*map(type, groups)} != {int}):
             raise Malformed("groups has to have an integer for each point")
-        self.eta = m_step.eta
+        self.eta, self.is_within_groups = m_step.eta, True
         self.distances = Distances(m_step.X * _matrix(factor, m_step.m))
         self.S, self.value = m_step.R, flint.arb(0)
         for penalty, Z in zip(m_step.penalties, multipliers, strict=True):
@@ -153,19 +153,23 @@ class DualPoint:
         """By how much q_k is more than r_k, which is exactly zero where the step is."""
         is_apart = self.groups is not None and self.groups[i] != self.groups[j]
         r = flint.arb(0) if is_apart else _sigma(self.eta - self.distances.row(i)[j])
-        return q - self.step * r if self.is_toward_one else self.step * (q - r)
+        off = q - self.step * r if self.is_toward_one else self.step * (q - r)
+        self.is_within_groups &= not is_apart or off.is_zero()
+        return off
 
     def is_feasible(self, m_step: MStep, weights: Any, degrees: list[Any]) -> bool:
         """Whether S is proved PSD, given the rows w_ij = c (q - r) times X, and their sums.
 
         Where R and Z are zero, S is C'TC with its part T of independent features, by which the
-        others are exact in all pairs of a group, so that it is PSD where T is.
+        others are exact in all pairs of a group, so that it is PSD where T is. That needs r = q in
+        all other pairs.
         """
         crossed = m_step.X.transpose() * flint.arb_mat(weights)
         scaled = [[w * x for x in row] for w, row in zip(degrees, m_step.points, strict=True)]
         S = self.S + m_step.X.transpose() * flint.arb_mat(scaled) - crossed - crossed.transpose()
         kept: Any = range(m_step.m)
-        if not m_step.penalties and all(v.is_zero() for v in m_step.R.entries()):
+        is_plain = not m_step.penalties and all(v.is_zero() for v in m_step.R.entries())
+        if is_plain and self.is_within_groups:
             first: dict[int, list[Any]] = {}
             groups = zip(self.groups or m_step.n * [0], m_step.points, strict=True)
             links = [

@@ -202,29 +202,14 @@ def _name_of(solver: Any) -> str:
 
 def imported(name: str, where: str) -> Callable[..., Any]:
     """A function of the user's own, ``module:function``, that races under a name."""
+    if name.isupper():
+        raise ValueError(f"{name!r} is not free: names in capitals are those of CVXPY's solvers.")
     module, _, attribute = where.partition(":")
-    function: Callable[..., Any] = _find(module, attribute if "." not in attribute else "")
-    if not callable(function):
-        raise ValueError(
-            f"{name}: {where!r} is not a top-level function of an importable module. Write it "
-            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
-        )
-    if name.isupper() or not name:
-        raise ValueError(
-            f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
-            "solvers)."
-        )
-    return function
-
-
-def _find(module: str, attribute: str) -> Any:
-    """An attribute of a module, None where there is no such module; its own errors are told."""
     try:
-        return getattr(import_module(module), attribute, None)
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            return None
+        function: Callable[..., Any] = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
-            f"{module} cannot be imported, because of what it imports itself: "
-            f"{type(error).__name__}: {error}."
+            f"{name}: {where!r} cannot be imported ({type(error).__name__}: {error}). Write it as "
+            f"module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
         ) from error
+    return function

@@ -1,9 +1,10 @@
 """Writes problems in the Conic Benchmark Format (CBF, version 3), from CVXPY's own cone program.
 
 Of an M-step, PSD constraint 0 of the primal is A itself; in the dual, the metric is the multiplier
-of one. Each ``.cbf`` comes with a ``.json`` of what its reader should know: the proven interval of
-the optimal value, a checksum, and of an M-step the name that regenerates it. The format is that of
-Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with r >= s e^{t/s}.
+of one (a diagonal metric has none). Each ``.cbf`` comes with a ``.json`` of what its reader should
+know: the proven interval of the optimal value, a checksum, and of an M-step the name that
+regenerates it. The format is that of Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with
+r >= s e^{t/s}.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _settings(
         "instances": list(instances),
         "entrants": [entrant.label for entrant in chosen],
         "options": {entrant.label: dict(entrant.options) for entrant in chosen if entrant.options},
-        "tols": list(ladder),
+        "tols": ladder,
     }
 
 
@@ -365,25 +365,20 @@ def _result(journal: RaceJournal, rows: Iterable[dict[str, Any]]) -> Race:
     rows = sorted(rows, key=_position(journal.races))
     names = dict.fromkeys(row["instance"] for row in rows)
     references = {name: journal.references[name] for name in names if name in journal.references}
-    claims = [reference["claim"] for reference in references.values() if reference["claim"]]
-    notes = [*journal.notes, *claims]
+    notes = journal.notes + [known["claim"] for known in references.values() if known["claim"]]
     return Race("What the solvers say, and what is proven", rows, notes, references, journal.races)
 
 
 def _position(starts: Sequence[dict[str, Any]]) -> Callable[[Any], tuple[Any, ...]]:
     """Where a row comes in a table: by instance, entrant, tolerance and repeat."""
     instances, labels = (
-        list(dict.fromkeys(name for start in starts for name in start[of]))
+        {name: k for k, name in enumerate(dict.fromkeys(n for start in starts for n in start[of]))}
         for of in ("instances", "entrants")
     )
 
     def position(row: dict[str, Any]) -> tuple[Any, ...]:
-        place = _index(instances, row["instance"]), _index(labels, label_of(row))
-        return *place, -(row["tol"] or 1.0), row["repeat"]
+        instance = instances.get(row["instance"], len(instances))
+        entrant = labels.get(label_of(row), len(labels))
+        return instance, entrant, -(row["tol"] or 1.0), row["repeat"]
 
     return position
-
-
-def _index(names: list[str], name: str) -> int:
-    """The place of a name among others, or behind them."""
-    return names.index(name) if name in names else len(names)

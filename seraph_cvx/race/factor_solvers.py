@@ -23,15 +23,6 @@ from .attempt import Attempt, Entrant, NotForThisProblem
 if TYPE_CHECKING:
     import cvxpy as cp
 
-NONLINEAR: dict[str, tuple[str, tuple[str, ...], str, dict[str, Any]]] = {
-    "UNO": (
-        *("unopy", ("primal_tolerance", "dual_tolerance"), "time_limit"),
-        {"max_iterations": 10**6, "logger": "SILENT"},
-    ),
-    "IPOPT": ("cyipopt", ("tol",), "max_wall_time", {"max_iter": 10**6, "print_level": 0}),
-}
-"""The nonlinear solvers that CVXPY knows: package, options for tolerance and time, others."""
-
 
 def on_factor(
     objective: MStepObjective,
@@ -54,7 +45,7 @@ def on_factor(
         raise NotForThisProblem(f"it has no formula for the penalties ({names})")
     program, Z = objective.whitened_program, objective.basis.matrix
     iterations, compiling, certifying = 0, time.perf_counter() - clock, 0.0
-    method = _nonlinear if name in NONLINEAR else _fixed_rank if name == "pymanopt" else _scipy
+    method = {"UNO": _nonlinear, "pymanopt": _fixed_rank, "L-BFGS-B": _scipy}[name]
     most = min(largest_rank or Z.shape[1], Z.shape[1])
     L: FloatArray | None = first_factor(program, min(rank, most))
     while L is not None:
@@ -181,11 +172,12 @@ def _fixed_rank(_: str, descent: Descent, options: dict[str, Any]) -> Attempt:
 
 
 def _nonlinear(name: str, descent: Descent, options: dict[str, Any]) -> Attempt:
-    """Descend by a nonlinear solver of CVXPY, ``problem.solve(nlp=True)``."""
+    """Descend by UNO, as CVXPY calls it for nonlinear problems."""
     clock = time.perf_counter()
     L, statement = state_on_factor(descent.objective, descent.start)
-    limits = nonlinear_options(name, descent.gradient_tol, descent.seconds)
-    statement.solve(nlp=True, solver=name, **(limits | options))
+    limits = dict.fromkeys(("primal_tolerance", "dual_tolerance"), descent.gradient_tol)
+    limits |= {"time_limit": descent.seconds, "max_iterations": 10**6}
+    statement.solve(nlp=True, solver=name, **({"logger": "SILENT"} | limits | options))
     stats, word = statement.solver_stats, str(statement.status)
     iterations = int(stats.num_iters or 0) if stats else 0
     elapsed = time.perf_counter() - clock
@@ -219,17 +211,11 @@ def state_on_factor(objective: MStepObjective, start: FloatArray) -> tuple[cp.Va
     return L, cp.Problem(cp.Minimize(f / scale))
 
 
-def nonlinear_options(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
-    """A nonlinear solver's own options for a tolerance and a time limit, and no other limit."""
-    _, tolerances, seconds, others = NONLINEAR[solver]
-    return {**dict.fromkeys(tolerances, tol), seconds: time_limit, **others}
-
-
 def _entrant(name: str, package: str) -> Entrant:
     return Entrant(
         name, "factor", f"{__name__}:on_factor", (name,), package, distribution=package or "scipy"
     )
 
 
-NONLINEAR_ENTRANTS = [_entrant(name, package) for name, (package, *_) in NONLINEAR.items()]
+NONLINEAR_ENTRANTS = [_entrant("UNO", "unopy")]
 FACTOR_ENTRANTS = [_entrant("pymanopt", "pymanopt"), _entrant("L-BFGS-B", "")]

@@ -99,11 +99,6 @@ class RaceTimes:
         return shifted_geometric_mean(self.seconds(kind)[self.labels.index(label)])
 
 
-def tolerances(race: Race) -> list[float]:
-    """The tolerances of a race, the loosest first."""
-    return sorted({row["tol"] for row in race.rows}, reverse=True)
-
-
 def time_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
     """Every entrant at one tolerance: solved instances, mean times, and how they compare with ours.
 

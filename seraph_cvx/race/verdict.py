@@ -21,6 +21,7 @@ import cvxpy as cp
 import numpy as np
 
 from ..proof import ProblemCertificate, certify_problem
+from ..proof.chord import values_set
 from ..proof.point import Interval, PointReport, Unjudged
 from .race_table import AGREES, TOLERANCE
 
@@ -131,7 +132,8 @@ def dual_gap(
     The variables have the values of the point. Multipliers outside of the dual cones count with
     their distance from it. None where multipliers are missing, or nothing is proven.
     """
-    if any(y is None for y in multipliers) or not math.isfinite(certificate.relative_gap):
+    parts = [part for y in multipliers for part in (y if isinstance(y, list) else [y])]
+    if any(part is None for part in parts) or not math.isfinite(certificate.relative_gap):
         return None
     sign = -1.0 if certificate.program.maximize else 1.0
     lagrangian, outside = sign * problem.objective.expr, 0.0
@@ -159,7 +161,8 @@ def _term(constraint: Any, y: Any) -> tuple[Any, float]:
         return _inner(y, expression), outside
     parts = y if isinstance(y, list) else [y]
     terms = [_inner(part, arg) for part, arg in zip(parts, constraint.args, strict=True)]
-    return -sum(terms), float(np.max(constraint.dual_residual))
+    with values_set(constraint.dual_variables, parts):
+        return -sum(terms), float(np.max(constraint.dual_residual))
 
 
 def _inner(y: Any, expression: Any) -> Any:

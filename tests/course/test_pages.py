@@ -177,7 +177,7 @@ def look_at(context, path):
     moving = page.locator(".moving").all()
     if path.parent.name == "course" and path.name.startswith("chapter"):
         assert page.locator("math").count() >= 3
-        assert len(moving) >= 2
+        assert moving
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 720})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name

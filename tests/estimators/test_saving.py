@@ -28,10 +28,14 @@ from seraph_cvx import (
     LabeledOnly,
     NotCertified,
     PairSERAPH,
+    PairSet,
+    certify,
     load_model,
     save_model,
 )
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.estimators.plain_file import pack, unpack
+from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 
 SAMPLING = load_sampling("iris", n_points=40, n_labeled=16, seed=1)
 X, Y = SAMPLING.X, SAMPLING.y
@@ -352,3 +356,25 @@ def test_failure_path_an_entry_that_is_not_where_it_says(path, offset):
         archive.writestr("header.npy", saved(np.arange(3, dtype=np.uint8)))
         archive.filelist[0].header_offset += offset
     refusal(path)
+
+
+@pytest.mark.parametrize(
+    "rows", [[[0, 3]], [[-1, 0]], [[1, 0]], [[0, 0]], [[0, 1, 2]], [[0.0, 1.0]], [0, 1]]
+)
+def test_pairs_of_a_file_are_of_its_points(rows):
+    points, rows = np.eye(3), np.array(rows)
+    none = np.empty((0, 2), dtype=np.int64)
+    for labels, drawn in ((LabeledPairs(rows, none), None), (LabeledPairs(none, none), rows)):
+        packed = pack(PairSet(points, labels, drawn=drawn), "pairs", arrays := {})
+        with pytest.raises((ValueError, IndexError)):
+            unpack(packed, arrays)
+
+
+def test_a_loaded_model_has_the_m_step_of_its_certificate(tmp_path):
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    model = SERAPH().fit(X, [0, 0, 0, 1, 1, 1] + 6 * [-1])
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    again = certify(loaded.m_step_objective_, loaded.m_step_metric_)
+    assert again == certify(model.m_step_objective_, model.m_step_metric_)
+    assert loaded.certificate_.to_json() == model.certificate_.to_json()

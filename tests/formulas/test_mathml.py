@@ -8,7 +8,7 @@ import pytest
 
 from seraph_cvx.display.formulas import FORMULAS
 from seraph_cvx.display.mathml import to_mathml
-from seraph_cvx.display.symbols import in_symbols, prose
+from seraph_cvx.display.symbols import prose
 from seraph_cvx.theory.verification import CLAIMS
 
 pytestmark = pytest.mark.once
@@ -26,20 +26,6 @@ def test_every_formula_is_mathml_without_an_unknown_command(latex):
 
 def test_a_formula_within_a_sentence_is_inline():
     assert to_mathml("x", inline=True).startswith('<math display="inline">')
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("eta_hat and lambda_hat", "η̂ and λ̂"),
-        ("sum_SD log(1 + e^s), sum_U q", "∑_{𝒮 ∪ 𝒟} log(1 + e^s), ∑_𝒰 q"),
-        ("A < 0, B > 1 and <A, B> >= 0", "A < 0, B > 1 and ⟨A, B⟩ ≥ 0"),
-        ("Dissimilar, Sum, U-turn, mus", "Dissimilar, Sum, U-turn, mus"),
-        ("R^13, O(n^2 m), sqrt(m)", "ℝ¹³, O(n^2 m), √m"),
-    ],
-)
-def test_prose_has_the_symbols_of_formulas_and_leaves_words_alone(text, shown):
-    assert in_symbols(text) == shown
 
 
 def test_prose_is_escaped_and_raises_what_is_raised():

@@ -69,8 +69,17 @@ def random_points(rng, n, m):
 
 
 def fitted(seed):
-    """A fitted estimator, and how it was made."""
-    rng = np.random.default_rng(seed)
+    """A fitted estimator, and how it was made; data that are refused are drawn again."""
+    for attempt in range(100):
+        try:
+            return fitted_once(np.random.default_rng([seed, attempt]))
+        except (ValueError, RuntimeError) as refusal:
+            reason = refusal
+    raise RuntimeError(f"nothing to fit for seed {seed}") from reason
+
+
+def fitted_once(rng):
+    """An estimator of a random kind, with random settings, fitted to random points."""
     n, m = int(rng.integers(8, 31)), int(rng.integers(1, 6))
     X, y = random_points(rng, n, m), np.full(n, -1)
     known = rng.choice(n, size=int(rng.integers(4, n // 2 + 1)), replace=False)

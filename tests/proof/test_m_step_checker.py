@@ -123,6 +123,20 @@ def test_a_dual_point_that_is_not_feasible_proves_nothing(check):
     assert check(content).lower is None
 
 
+def test_pairs_between_groups_that_count_leave_no_feature_out(check):
+    """S is indefinite, but positive in the only feature in which points of one group differ."""
+    points = [[0.0, 0.0], [1.0, 1.0], [5.0, 0.0], [6.0, 0.0]]
+    pairs = PairSet.from_constraints(points, [(2, 3)], [(0, 1)], [1.0], [1.3])
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    content = json.loads(certify(objective, np.eye(2)).to_json())
+    zero = [[(0.0).hex()], [(0.0).hex()]]
+    step = {"factor": zero, "anchor": "one", "step": (1.0).hex(), "groups": [0, 0, 1, 2]}
+    content["dual"] |= step
+    content["claim"]["lower"] = (0.5).hex()  # the infimum is log(1 + 1/e) = 0.31
+    assert not check(content).valid
+    assert check(content).lower is None
+
+
 def test_many_points_are_checked_with_progress(check):
     rng, said = np.random.default_rng(0), []
     labels = np.r_[np.arange(10) % 2, np.full(530, -1)]

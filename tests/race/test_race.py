@@ -27,12 +27,12 @@ from seraph_cvx import (
     compare_solvers,
     solve_m_step,
 )
-from seraph_cvx.penalties import Diagonal, LinearConstraints, Penalty, Ridge, TraceBound
+from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, TraceBound
 from seraph_cvx.processes.isolation import Outcome
 from seraph_cvx.race import compare
 from seraph_cvx.race.compare import read_race
 from seraph_cvx.race.grading import MStepInstance
-from seraph_cvx.race.race_table import EMPTY_ROW, RaceJournal, key_of, summarize
+from seraph_cvx.race.race_table import EMPTY_ROW, RaceJournal, key_of
 from seraph_cvx.race.solvers import NotForThisProblem, our_solver
 from seraph_cvx.race.statistics import time_table
 from seraph_cvx.race.suite import InstanceSpec, suite
@@ -126,8 +126,6 @@ def test_an_objective_is_raced_resumed_and_the_table_read(capfd, tmp_path):
     assert seen == [(number, 4) for number in range(1, 5)]
     assert all(0.0 <= row["true_gap"] < 1e-3 for row in race.rows)
     assert race.to_pandas()["tol"].tolist() == [1e-3, 1e-6] * 2
-    assert race.rows[0]["solver"] == "newton"
-    assert race.to_markdown().count("\n") >= 6
     assert [row["runs"] for row in race.summary().rows] == [2, 2]
     ((name, reference),) = race.references.items()
     assert name == "M-step of 20 points in R^4, mu = 0.0674, lambda = 1"
@@ -135,7 +133,6 @@ def test_an_objective_is_raced_resumed_and_the_table_read(capfd, tmp_path):
         excess = (row["value"] - reference["lower"]) / max(1.0, row["value"])
         assert row["true_gap"] == pytest.approx(excess, abs=1e-8)
         assert row["true_gap"] <= row["proved_gap"] + 1e-12
-    assert {"cvxpy", "clarabel", "seraph-cvx"} <= set(race.races[0]["versions"])
     assert capfd.readouterr() == ("", "")
     again = compare_solvers(random_objective(0, "hyper"), **arguments, resume=True)
     assert again.rows == race.rows
@@ -164,12 +161,10 @@ UNATTAINED = MStepObjective(
 @pytest.mark.parametrize(
     ("instances", "arguments", "words"),
     [
-        (TINY, {"solvers": ["OSQP"]}, "neither the PSD nor the exponential cone"),
         (TINY, {"solvers": ["GUROBY"]}, "no solver 'GUROBY'.*newton"),
         (TINY, {"solvers": ["mine=no_such_module:solve"]}, "module:function"),
         (TINY, {"solvers": ["fista=seraph_cvx.race.solvers:our_solver"]}, "taken"),
         (TINY, {"tols": [0.0]}, "between 0 and 1"),
-        ([], {}, "one M-step or problem"),
         ({"mine": 3}, {}, "dict of them by name"),
         (UNATTAINED, {}, "has no optimum"),
     ],
@@ -178,18 +173,6 @@ def test_a_race_that_cannot_be_is_refused_in_words(instances, arguments, words):
     error = OptimumNotAttained if instances is UNATTAINED else ValueError
     with pytest.raises(error, match=words):
         compare_solvers(instances, **arguments)
-
-
-def test_summary_counts_true_and_proved_claims():
-    row = {"solver": "S", "formulation": "", "outcome": "done", "tol": 1e-3, "total_seconds": 1.0}
-    measured = [(True, 1e-4, 1e-2), (True, 5e-3, 1e-1), (False, 1.0, 1.0), (False, None, None)]
-    names = ("claims", "true_gap", "proved_gap")
-    rows = [row | dict(zip(names, values, strict=True)) for values in measured]
-    (line,) = summarize([*rows, row | {"outcome": "not run"}]).rows
-    counts = [line[name] for name in ("runs", "answers", "claims", "true", "proved")]
-    assert counts == [4, 3, 2, 1, 0]
-    assert line["worst true / tol"] == pytest.approx(5.0)
-    assert line["worst proved / tol"] == pytest.approx(100.0)
 
 
 # Penalties
@@ -217,14 +200,10 @@ def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
     race = compare_solvers(with_penalty(Square(1.0)), solvers, tols=[1e-4])
     refusal = "not for this problem"
     assert [row["outcome"] for row in race.rows] == [refusal, refusal, "done", "done", refusal]
-    assert "projected-gradient takes no penalties" in race.rows[0]["detail"]
     assert "fista takes no penalties" in race.rows[1]["detail"]
     assert "lacks the method dual_terms" in race.rows[4]["detail"]
-    assert race.rows[0]["true_gap"] is None
     assert max(row["true_gap"] for row in race.rows[2:4]) < 1e-4
     assert [row["runs"] for row in race.summary().rows] == [0, 0, 1, 1, 0]
-    assert race.rows[0]["instance"].endswith(", lambda = 1, Square(1)")
-    assert refusal in race.to_markdown()
     with pytest.raises(NotForThisProblem, match="neither smooth nor has it a proximal step"):
         our_solver(with_penalty(Rough(1.0)), 1e-3, 5.0)
 
@@ -244,15 +223,6 @@ def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeyp
     assert row["true_gap"] is None
 
 
-def test_the_checksum_of_an_m_step_knows_its_penalties():
-    blocks = [(), (Ridge(1.0),), (Ridge(2.0),), (Ridge(1.0, prior=np.eye(4)),), (Diagonal(),)]
-    first, second = (
-        [MStepInstance(with_penalty(*chosen)).checksum for chosen in blocks] for _ in range(2)
-    )
-    assert first == second
-    assert len(set(first)) == len(blocks)
-
-
 # The text that shows how a solver is added
 
 
@@ -260,7 +230,6 @@ def test_the_checksum_of_an_m_step_knows_its_penalties():
 def test_the_documented_toy_solver_runs_as_it_is_printed(tmp_path, monkeypatch, repository):
     readme = (repository / "examples/solver-comparison/README.md").read_text(encoding="utf-8")
     toy, use = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)[-2:]
-    assert len(list(filter(None, toy.splitlines()))) <= 15
     (tmp_path / "toy.py").write_text(toy)
     monkeypatch.syspath_prepend(tmp_path)
     scope = {}
@@ -389,19 +358,11 @@ def test_a_race_is_read_back_in_order(backwards):
         f"Resumed with other time_limit: {seconds}, then {seconds + 1}.",
     ]
     assert race.time_limit == seconds + 1
-
-
-@pytest.mark.slow
-def test_tables_and_pictures_are_drawn_anew_without_a_run(backwards, tmp_path):
-    start, _, path = backwards
-    before, race = path.read_bytes(), read_race(path)
-    result = run("compare", "--redraw", "--out", str(tmp_path))
-    assert result.exit_code == 0, result.output
+    before = path.read_bytes()
+    assert run("compare", "--redraw", "--out", str(path.parent)).exit_code == 0
     assert path.read_bytes() == before
-    document = (tmp_path / "race.md").read_text()
-    assert race.summary().to_markdown() in document
-    assert f"{start['date']} to 2027-01-01" in document
-    assert (tmp_path / "said-against-true.png").exists()
+    assert race.summary().to_markdown() in (path.parent / "race.md").read_text()
+    assert (path.parent / "said-against-true.png").exists()
 
 
 # The committed results
@@ -412,10 +373,9 @@ def test_tables_and_pictures_are_drawn_anew_without_a_run(backwards, tmp_path):
 def test_committed_results_are_whole_and_in_their_tables(repository, tier, n_tols):
     folder = repository / "examples" / "solver-comparison" / tier
     race = read_race(folder / "race.jsonl")
-    labels = race.races[-1]["entrants"]
     counts = Counter(row["instance"] for row in race.rows)
-    assert counts == {spec.name: len(labels) * n_tols * 3 for spec in suite(tier)}
-    assert max(line["upper"] - line["lower"] for line in race.references.values()) <= 1e-7
+    n_runs = len(race.races[-1]["entrants"]) * n_tols * 3
+    assert counts == dict.fromkeys([spec.name for spec in suite(tier)], n_runs)
     document = (folder / "race.md").read_text(encoding="utf-8")
     tables = [race.summary(), time_table(race, 1e-6)]
     assert all(table.to_markdown() in document for table in tables)
@@ -428,17 +388,11 @@ def test_the_page_has_every_number_that_its_command_prints(repository, monkeypat
     pytest.importorskip("moreau", reason="moreau, whose race is in the numbers, is missing")
     folder = repository / "examples" / "solver-comparison"
     monkeypatch.syspath_prepend(folder)
-    printed = import_module("claims").page(folder).split("\n\n")
     readme = (folder / "README.md").read_text(encoding="utf-8")
-    entrants_page = (folder / "entrants.md").read_text(encoding="utf-8")
-    for part in printed:
-        about = re.match(r"- [\w-]+: (Faster than newton .*)", part)
-        assert about.group(1) in entrants_page if about else part in readme
+    for part in import_module("claims").page(folder).split("\n\n"):
+        assert part in readme
     guide = (repository / "examples/guide/solvers.md").read_text(encoding="utf-8")
     quoted = re.findall(r"\d[\d.]+", guide.partition("as a multiple of `newton`'s, is")[2][:900])
     assert quoted
     for number in quoted:
         assert number.rstrip(".") in readme, number
-    for page in (readme, entrants_page):
-        for path in re.findall(r"\]\(([^)#:]+)\)", page):
-            assert (folder / path).exists(), path

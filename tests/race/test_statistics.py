@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seraph_cvx.race.compare import compare_solvers
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
 from seraph_cvx.race.statistics import (
     RaceTimes,
@@ -90,14 +89,3 @@ def test_the_best_of_a_solvers_settings_is_the_fastest_that_solved():
     assert best["solve / newton"] == pytest.approx(mean(0.4, 0.05) / 0.1)
     primal = by_name["CLARABEL/primal"]
     assert (primal["solved"], primal["won : lost, total"]) == (1, "2 : 0")
-
-
-@pytest.mark.usefixtures("one_race_server")
-def test_time_is_told_in_three_parts_for_all_kinds_of_solvers():
-    wide = "wine-n20-standard-hyper-w1-s0"  # more features than a factor has columns at first
-    race = compare_solvers([wide], ["newton", "CLARABEL/dual", "L-BFGS-B"], tols=[1e-4])
-    newton, conic, factor = race.rows
-    assert min(newton["certify_seconds"], newton["compile_seconds"]) > 0.0
-    assert conic["certify_seconds"] == 0.0 < conic["compile_seconds"]
-    assert min(factor["certify_seconds"], factor["solve_seconds"]) > 0.0
-    assert all(line["grade_seconds"] > 0.0 for line in race.rows)

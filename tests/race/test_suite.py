@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seraph_cvx.race.compare import read_race
 from seraph_cvx.race.grading import MStepInstance
-from seraph_cvx.race.suite import SCALINGS, InstanceSpec, suite
+from seraph_cvx.race.suite import InstanceSpec, suite
 
 CLOUD = "cloud10-n200-standard-hyper-w1-s0", "cbeec0041bed2a76"
 """Generated points, and the first digits of their SHA-256."""
@@ -33,37 +30,6 @@ def test_an_instance_of_the_data_folder(data_folder, monkeypatch):
     monkeypatch.setenv("SERAPH_CVX_DATA", str(data_folder))
     spec = InstanceSpec.parse("ionosphere-n40-l20-standard-hyper-w1-s0")
     assert spec.objective().pairs.n_points == 40
-
-
-@given(
-    st.builds(
-        InstanceSpec,
-        data=st.sampled_from(["iris", "breast_cancer", "cloud5"]),
-        n_points=st.integers(10, 99),
-        scaling=st.sampled_from(SCALINGS),
-        setting=st.just("hyper"),
-        trace_weight=st.floats(1e-6, 1e6),
-        seed=st.integers(0, 10**6),
-        n_labeled=st.integers(3, 10),
-    )
-)
-def test_property_a_name_is_read_back_exactly(spec):
-    assert InstanceSpec.parse(spec.name) == spec
-
-
-@pytest.mark.parametrize("scaling", ["standard", "unit", "raw"])
-def test_scaling_does_what_it_says(scaling):
-    X, y = InstanceSpec("wine", 50, scaling).points()
-    assert X.shape == (50, 13)
-    assert np.sum(y != -1) == 10
-    assert len(np.unique(y[:10])) == 3
-    if scaling == "standard":
-        np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-14)
-        np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
-        pixels, _ = InstanceSpec("digits", 30, scaling).points()
-        np.testing.assert_array_equal(pixels[:, 0], 0.0)  # a constant feature is only shifted
-    elif scaling == "unit":
-        np.testing.assert_array_equal([X.min(axis=0), X.max(axis=0)], [[0.0] * 13, [1.0] * 13])
 
 
 @pytest.mark.parametrize(

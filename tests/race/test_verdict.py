@@ -84,6 +84,30 @@ def test_no_planted_wrong_answer_agrees(atom):
         assert row["proof"].startswith("contradicts"), row
 
 
+@pytest.mark.usefixtures("one_race_server")
+@pytest.mark.parametrize("kind", ["soc", "psd", "exponential"])
+def test_multipliers_of_cones_are_judged_as_they_came_back(kind):
+    """Nobody solved the problem here: its own constraints have no multipliers, or others."""
+    t, x = cp.Variable(name="t"), cp.Variable(2, name="x")
+    cones = {
+        "soc": cp.SOC(t, x - TARGET[:2]),
+        "psd": cp.bmat([[t, x[0]], [x[0], x[1]]]) >> 0,
+        "exponential": cp.ExpCone(x[0], x[1], t),
+    }
+    problem = cp.Problem(cp.Minimize(t), [cones[kind], cp.sum(x) == 3.0, x[1] == 1.0])
+
+    def turned(given):
+        given.solve(solver="CLARABEL")
+        for variable in given.constraints[0].dual_variables:
+            variable.save_value(-variable.value)
+
+    first, other = compare_solvers(problem, [right, turned]).rows
+    not_enclosed = "not judged: ExpCone is not enclosed"
+    assert first["proof"] == (not_enclosed if kind == "exponential" else "agrees"), first
+    assert first["dual_gap"] <= TOLERANCE
+    assert "its multipliers miss the optimum" in other["proof"], other
+
+
 def test_a_contradiction_by_rounding_accuses_nobody():
     x = cp.Variable(name="x")
     by_rounding = cp.Problem(cp.Minimize(x), [3.0 * x == 0.3, x == 0.1])

@@ -9,8 +9,9 @@ the constraints and c for the linear objective of the conic program, that test l
 and by weak duality v then lies in [lower - r_p |y|_1 - gap, upper + r_d |x|_1 + gap]. Optimal x and
 y are not known: the largest of all answers to the instance stand for them. "Infeasible" of a
 problem with a proven optimum is false unless a ray to the tolerance may say so, which excludes only
-points with |x|_1 < 1 / eps; "unbounded" likewise, by |y|_1. "Optimal" of a problem that is proven
-infeasible is false where the point violates a constraint by more than r_p.
+points with |x|_1 < 1 / (eps (1 + |c|)), and every answer is further out; "unbounded" likewise, by
+|y|_1 and |b|. "Optimal" of a problem that is proven infeasible is false where the point violates a
+constraint by more than r_p.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import csv
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,7 +123,7 @@ class FileInstance:
     def entrants(solvers: Sequence[str] | None) -> list[Entrant]:
         """CVXPY's solvers whose tolerances are known, those that are installed."""
         names = [name for name in TOLERANCES if name in cp.installed_solvers()]
-        return [replace(e, package=__name__) for e in ProblemInstance.entrants(solvers or names)]
+        return ProblemInstance.entrants(solvers or names)
 
 
 def proven_instances(path: Path, folder: Path, most: int) -> dict[str, FileInstance]:
@@ -137,9 +138,9 @@ def proven_instances(path: Path, folder: Path, most: int) -> dict[str, FileInsta
         is_infeasible = row["library"] == "infeas" and row["outcome"] == "infeasible"
         if file.is_file() and (is_narrow or is_infeasible):
             instance = FileInstance(file, *((None, None) if is_infeasible else ends))
-            chosen.append((turn[row["library"]], f"{row['library']}/{row['file']}", instance))
             turn[row["library"]] += 1
-    return {name: instance for _, name, instance in sorted(chosen, key=lambda each: each[0])[:most]}
+            chosen.append((turn[row["library"]], f"{row['library']}/{row['file']}", instance))
+    return {name: instance for _, name, instance in sorted(chosen, key=itemgetter(0))[:most]}
 
 
 # What the rows say
@@ -159,9 +160,8 @@ def judged_rows(race: Race) -> list[Row]:
     rows = []
     for row in race.rows:
         if row["outcome"] != "not for this problem":
-            proven, setting = race.references[row["instance"]], ""
             setting = "" if row["tol"] is None else f" at {row['tol']:g}"
-            known = {"lower": proven["lower"], "upper": proven["upper"]}
+            known = {name: race.references[row["instance"]][name] for name in ("lower", "upper")}
             rows.append(row | known | {"label": row["solver"] + setting})
             answers[row["instance"]] += [row] if row["said"] == cp.OPTIMAL else []
     return [row | judge(row, answers[row["instance"]]) for row in rows]
@@ -176,12 +176,12 @@ def judge(row: Row, answers: list[Row]) -> Row:
         kind = "false" if row["violation"] > residual else "explained"
         return {"kind": kind, "off": row["violation"], "allowed": residual}
     if said in (cp.INFEASIBLE, cp.UNBOUNDED) and lower is not None:
-        sums = [answer["x_sum" if said == cp.INFEASIBLE else "y_sum"] for answer in answers]
-        is_excluded = bool(sums) and min(sums) < 1.0 / ray
-        return {"kind": "false" if is_excluded else "explained", "off": "", "allowed": ""}
-    if said != cp.OPTIMAL or value is None:
-        is_right = said == cp.INFEASIBLE
-        return {"kind": "solved" if is_right else "no claim", "off": "", "allowed": ""}
+        point, size = ("x_sum", "c_most") if said == cp.INFEASIBLE else ("y_sum", "b_most")
+        near = [answer for answer in answers if answer[point] * ray * (1.0 + answer[size]) < 1.0]
+        return {"kind": "false" if near else "explained", "off": "", "allowed": ""}
+    if said != cp.OPTIMAL:
+        kind = "solved" if said == cp.INFEASIBLE else "no claim"
+        return {"kind": kind, "off": "", "allowed": ""}
     most = {name: max(answer[name] for answer in answers) for name in SIZES}
     off = max(lower - value, value - row["upper"], 0.0)
     dual_residual = eps * (1.0 + most["c_most"] + most["x_most"] + most["y_most"])
@@ -212,12 +212,18 @@ def table(rows: list[Row], limit: float) -> ResultTable:
 
 def false_claims(rows: list[Row]) -> ResultTable:
     """Each false claim, beside what is proven."""
-    lines = []
-    for row in (row for row in rows if row["kind"] == "false"):
-        says = row["said"] if row["value"] is None else f"{row['value']:.10g}"
-        line = {"instance": row["instance"], "solver": row["label"], "says": says}
-        line |= {"proven": _interval(row), "off by": row["off"], "its tolerance": row["allowed"]}
-        lines.append(line)
+    lines = [
+        {
+            "instance": row["instance"],
+            "solver": row["label"],
+            "says": row["said"] if row["value"] is None else f"{row['value']:.10g}",
+            "proven": _interval(row),
+            "off by": row["off"],
+            "its tolerance": row["allowed"],
+        }
+        for row in rows
+        if row["kind"] == "false"
+    ]
     return ResultTable("False claims, and what the tolerance explains", lines)
 
 
@@ -274,13 +280,17 @@ def page(race: Race) -> str:
     )
 
 
+def _share(row: Row) -> float:
+    """How far a claim is off, relatively; 0 where that has no meaning."""
+    is_value = row["said"] == cp.OPTIMAL and row["lower"] is not None
+    return float(row["off"] / max(1.0, abs(row["value"]))) if is_value else 0.0
+
+
 def _explained(rows: list[Row]) -> str:
     """The claim that is furthest off among those that their tolerance explains."""
-    found = [row for row in rows if row["kind"] == "explained" and row["lower"] is not None]
-    found = [row for row in found if row["off"]]
-    if not found:
+    row = max((row for row in rows if row["kind"] == "explained"), key=_share, default=None)
+    if row is None or not _share(row):
         return "Among these runs there is no such claim."
-    row = max(found, key=lambda row: row["off"] / max(1.0, abs(row["value"])))
     return (
         f"On {row['instance']}, {row['label']} says optimal with {row['value']:.8g}, at a point "
         f"that violates no constraint by more than {row['violation']:.1e}. Proven is "
@@ -291,21 +301,17 @@ def _explained(rows: list[Row]) -> str:
 
 def _best(rows: list[Row]) -> str:
     """The best claimed value that is furthest beyond the proven optimum."""
-
-    def beyond(row: Row) -> float:
-        distance = row["value"] - row["upper"] if row["maximize"] else row["lower"] - row["value"]
-        return float(distance / max(1.0, abs(row["lower"])))
-
-    found = [row for row in rows if row["said"] == cp.OPTIMAL and row["value"] is not None]
-    found = [row for row in found if row["lower"] is not None and beyond(row) > 0.0]
-    if not found:
+    better = [
+        row for row in rows if _share(row) and row["maximize"] == (row["value"] > row["upper"])
+    ]
+    if not better:
         return "Among these runs no claim is better than the optimum."
-    row = max(found, key=beyond)
+    row = max(better, key=_share)
     own = [r for r in rows if r["instance"] == row["instance"] and r["kind"] == "solved"]
     return (
         f"On {row['instance']} the best value that anybody claims is {row['value']:.8g}, by "
         f"{row['label']}; no point has it, since {_interval(row)} is proven. Measured by the best, "
-        f"the {len(own)} right answers to it would be off by {beyond(row):.1e}, relatively."
+        f"the {len(own)} right answers to it would be off by about {_share(row):.1e}, relatively."
     )
 
 
