@@ -351,9 +351,8 @@ def evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
 
 def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     name = type(expression).__name__
-    if not expression.args:  # CVXPY warns of `value` where there is a `value_sparse`
-        is_sparse = getattr(expression, "sparse_idx", None) is not None
-        return constant_ball(expression.value_sparse if is_sparse else expression.value)
+    if not expression.args:
+        return constant_ball(value_of(expression))
     if name not in RULES:
         raise NotEnclosed(name)
     keep_sparse = name in ("MulExpression", "QuadForm")
@@ -367,6 +366,12 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
     if np.isnan(found.mid).any():
         raise NotEnclosed(f"{as_written(name)} of a number that may be outside of its domain")
     return found
+
+
+def value_of(expression: Any) -> Any:
+    """The value that CVXPY has; it warns of `value` where there is a `value_sparse`."""
+    is_sparse = getattr(expression, "sparse_idx", None) is not None
+    return expression.value_sparse if is_sparse else expression.value
 
 
 def constant_ball(value: Any, keep_sparse: bool = False) -> Ball:

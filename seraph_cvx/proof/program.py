@@ -28,9 +28,10 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.solving_chain import _build_solving_chain
 from cvxpy.reductions.subexpr_cache import StructuralKeyCache, UncacheableError, expr_key
 from cvxpy.utilities.psd_utils import TriangleKind
+from scipy.sparse.linalg import ArpackError
 
 from .arithmetic import Array
-from .point import ATTRIBUTES, constant_ball
+from .point import ATTRIBUTES, constant_ball, value_of
 from .rounding import UNIT
 
 MOST_ROWS = 7_000
@@ -53,6 +54,10 @@ HIDDEN = {"perspective": "f", "SuppFuncAtom": "_parent"}
 WRAPS = {"psd_wrap": "PSD", "nsd_wrap": "NSD", "symmetric_wrap": "symmetric"}
 WRAPS |= {"nonneg_wrap": "nonneg", "nonpos_wrap": "nonpos", "hermitian_wrap": "hermitian"}
 """Atoms that promise an attribute of their argument. That of a quad_form is proven elsewhere."""
+
+WRAPPED = "If a quad_form has a matrix P with zero eigenvalues, write cp.psd_wrap(P): proven is P."
+
+SIGNS = ("nonneg", "pos", "nonpos", "neg")
 
 COMPILING = threading.RLock()
 """Held while values of a problem's variables are put aside, or read all together."""
@@ -253,10 +258,12 @@ class CanonicalProblem:
 
 def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProblem:
     """The conic program of a problem, with a quadratic form or not, or a refusal that says why."""
-    _refuse(problem)
-    fixed = _with_values(problem)
-    with np.errstate(all="ignore"):
-        chain, data, inverse_data = _compile(problem, use_quad_obj=quadratic)
+    try:
+        _refuse(problem)
+        with np.errstate(all="ignore"):
+            chain, data, inverse_data = _compile(problem, use_quad_obj=quadratic)
+    except ArpackError:
+        raise Refused(f"CVXPY cannot tell whether a matrix is PSD. {WRAPPED}") from None
     maximize = isinstance(problem.objective, cp.Maximize)
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
@@ -273,20 +280,8 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     conic = ConicProgram(
         A, data["b"], data["c"], P, cones, -offset if maximize else offset, maximize
     )
+    fixed = EvalParams().apply(problem)[0] if problem.parameters() else problem
     return CanonicalProblem(problem, fixed, conic, chain, data["param_prob"])
-
-
-def _with_values(problem: cp.Problem) -> cp.Problem:
-    """The problem with the values of its parameters, whose signs may be wrong by a little."""
-    if not problem.parameters():
-        return problem
-    try:
-        fixed = EvalParams().apply(problem)[0]
-    except ParameterError as error:
-        raise Refused(f"A parameter has no value: {error}") from None
-    if not fixed.is_dcp():
-        raise Refused("With the values that its parameters have, the problem is not DCP.")
-    return fixed
 
 
 def _compile(problem: cp.Problem, **options: bool) -> tuple[Any, Any, Any]:
@@ -303,7 +298,10 @@ def _compile(problem: cp.Problem, **options: bool) -> tuple[Any, Any, Any]:
         raise Refused(f"A parameter has no value: {error}") from None
     except (AssertionError, NotImplementedError, TypeError, ValueError, IndexError) as error:
         words = str(error) or type(error).__name__
-        raise Refused(f"CVXPY does not compile the problem to a conic program: {words}") from error
+        cure = f". {WRAPPED}" if problem.parameters() else ""
+        raise Refused(
+            f"CVXPY does not compile the problem to a conic program: {words}{cure}"
+        ) from error
 
 
 def _compile_as_is(problem: cp.Problem, options: dict[str, bool]) -> tuple[Any, Any, Any]:
@@ -413,13 +411,22 @@ def subexpressions(root: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def unproven_promise(node: Any) -> str:
-    """What a wrap, such as psd_wrap, says of a constant and is not proven; empty where it is."""
+    """What a wrap of a constant, or the sign of a parameter, says wrongly; empty if it is proven.
+
+    CVXPY takes what a parameter is off its sign for rounding.
+    """
     name = type(node).__name__
-    if name not in WRAPS or not node.is_constant() or node.value is None:
-        return ""
-    with np.errstate(all="ignore"):
-        off = ATTRIBUTES[WRAPS[name]](constant_ball(node.value), None).high
-    return "" if np.max(off, initial=0.0) <= 0.0 else f"{name} says what is not proven: drop it."
+    kinds = [WRAPS[name]] if name in WRAPS and node.is_constant() else []
+    if isinstance(node, cp.Parameter):
+        kinds = [sign for sign in SIGNS if node.attributes[sign]]
+        name = f"The attribute of the parameter {node.name()}"
+    for kind in kinds:
+        value = value_of(node)
+        with np.errstate(all="ignore"):
+            off = 0.0 if value is None else ATTRIBUTES[kind](constant_ball(value), None).high
+        if not np.max(off, initial=0.0) <= 0.0:
+            return f"{name} says what is not proven: drop it."
+    return ""
 
 
 def matrix_of_form(node: Any) -> Any:

@@ -103,11 +103,25 @@ def test_what_a_wrap_promises_of_a_constant_is_proven():
 
 
 def test_a_parameter_whose_sign_is_a_little_wrong_is_refused():
-    x, p = cp.Variable(), cp.Parameter(nonneg=True)
+    x, p = cp.Variable(), cp.Parameter(nonneg=True, name="p")
     p.value = -1e-11  # CVXPY takes it for zero
     problem = cp.Problem(cp.Minimize(cp.abs(x)), [p * cp.square(x) <= -1, x >= 0])
-    with pytest.raises(ValueError, match="With the values that its parameters have"):
+    with pytest.raises(ValueError, match="parameter p says what is not proven"):
         certify_problem(problem)
+    assert not explain_convexity(problem).holds
+
+
+@pytest.mark.parametrize(("assets", "is_wrapped"), [(200, False), (30, True)])
+def test_a_covariance_of_few_days_may_be_a_parameter_that_is_wrapped(assets, is_wrapped):
+    returns, w = np.random.default_rng(0).normal(size=(50, assets)), cp.Variable(assets)
+    P = cp.Parameter((assets, assets), PSD=True, value=np.cov(returns[: assets // 4].T))
+    form = cp.quad_form(w, cp.psd_wrap(P) if is_wrapped else P)
+    problem = cp.Problem(cp.Minimize(form), [cp.sum(w) == 1, w >= 0])
+    if is_wrapped:
+        assert certify_problem(problem).relative_gap < 1e-6
+    else:
+        with pytest.raises(ValueError, match=r"write cp.psd_wrap\(P\)"):
+            certify_problem(problem)  # CVXPY looks at its value, and is in doubt
 
 
 @pytest.mark.parametrize("place", PLACES)
