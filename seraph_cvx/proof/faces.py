@@ -142,7 +142,7 @@ def restricted(program: ConicProgram, face: Face) -> ConicProgram | None:
     T, block = _congruence(face), slice(face.row, end)
     A, largest = program.A.tocsr(), int(np.diff(T.indptr).max(initial=0))
     for values in (A[block].data, program.b[block]):
-        if not _sums_are_exact(values, largest * float(abs(T).max())):
+        if not _sums_are_exact(values, largest * float(abs(T.data).max(initial=0.0))):
             return None
     cones, first = [], 0
     for cone in program.cones:
