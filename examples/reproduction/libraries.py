@@ -16,7 +16,7 @@ from evidence.library_proofs import (
     measure,
     outcome,
     summary_rows,
-    table_rows,
+    write_pages,
 )
 
 from seraph_cvx.cli.compare import progress_bar
@@ -58,8 +58,8 @@ def libraries(
 ) -> None:
     """Prove the optima of a folder of libraries, one process a file.
 
-    DIR gets proofs.jsonl, a line for each file; the tables are printed at the end. After Ctrl-C,
-    --resume goes on.
+    DIR gets proofs.jsonl, a line for each file, proven-intervals.csv and libraries.md. After
+    Ctrl-C, --resume goes on.
     """
     with answers_in_words() as kept:
         paths = find_files(folder, split_names(names) or [], only)
@@ -78,9 +78,9 @@ def libraries(
             where = answers or out / "answers"
             measure(paths, journal, where, solver, limits, processes, follow)
             rows = list(journal.rows.values())
+        write_pages(rows, out, limits)
         for note in journal.notes:
             alert(note)
-        say(ResultTable("Files", list(table_rows(rows))).to_markdown() + "\n")
         say(ResultTable("Libraries", list(summary_rows(rows))).to_markdown())
 
 
