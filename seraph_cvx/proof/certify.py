@@ -48,6 +48,9 @@ INSIDE = 2.0**-20
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
 
+MOST_BRACKETED = 3_000
+"""Rows and columns of a quadratic program up to which linear programs are the quicker proof."""
+
 PROVED_BY_POINT = " Of these bounds the values of the variables, proven feasible, prove one."
 
 
@@ -460,26 +463,36 @@ def _add_bounds(
 ) -> None:
     """Add bounds one after the other, so that Ctrl-C loses nothing."""
     is_good = start.is_finite and "nfeasible" not in start.status
-    if is_good:
-        # a tolerance of S >= -t I would be one of V'SV >= -t V'V on a face
-        inner, near, faces = (program, start, ()) if tolerance else on_faces(program, start)
+    is_quadratic = program.is_polyhedral and program.P is not None
+    center = start.x if is_good else np.zeros(len(program.c))
+    is_small = sum(program.A.shape) <= MOST_BRACKETED
+    if is_quadratic and is_small:
+        _add_bracket(evidence, program, center, tolerance, steps)
+    if is_good and evidence.gap(program) > NEAR and not evidence.moved:
+        inner, near, faces = on_faces(program, start)
         _add_dual(evidence, inner, near, faces, tolerance, steps)
         evidence.add(None, upper_bound(program, start, tolerance, steps))
-    if evidence.gap(program) <= NEAR:
+    if evidence.gap(program) <= NEAR or evidence.moved:
         return
-    if program.is_polyhedral and program.P is not None:
-        center = start.x if is_good else np.zeros(len(program.c))
-        for proof in prove_polyhedral(program, center, tolerance, steps):
-            evidence.add_exact(proof)
-            if evidence.gap(program) <= NEAR or evidence.moved:
-                break
-    elif is_good:
+    if is_quadratic and not is_small:
+        _add_bracket(evidence, program, center, tolerance, steps)
+    elif is_good and not program.is_polyhedral:
         for point in centered(inner, near, steps):
             _add_dual(evidence, inner, point, faces, tolerance, steps)
-            outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
+            outer = lifted(program, faces, point) if faces else point
             evidence.add(None, upper_bound(program, outer, tolerance, steps))
             if evidence.gap(program) <= NEAR:
                 break
+
+
+def _add_bracket(
+    evidence: Evidence, program: ConicProgram, center: Array, tolerance: float, steps: Steps
+) -> None:
+    """Add what linear programs near a point prove of a quadratic one."""
+    for proof in prove_polyhedral(program, center, tolerance, steps):
+        evidence.add_exact(proof)
+        if evidence.gap(program) <= NEAR or evidence.moved:
+            break
 
 
 def _add_dual(
