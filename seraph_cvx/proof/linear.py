@@ -49,6 +49,9 @@ from .upper_bound import PrimalProof
 TOLERANCE = 1e-9
 """Of the simplex method: HiGHS's default is 1e-7, and it takes nothing below 1e-10."""
 
+LONGEST = 60.0
+"""Seconds of one run of HiGHS, which Ctrl-C does not end: that of a file of the libraries."""
+
 FAR = 2**20
 """Multipliers a million times a violation are out of reach of what removes it."""
 
@@ -264,7 +267,7 @@ class Simplex:
             threads=1,
             primal_feasibility_tolerance=TOLERANCE,
             dual_feasibility_tolerance=TOLERANCE,
-            time_limit=seconds,
+            time_limit=min(seconds, LONGEST),
         )
         self.highs.passModel(lp)
 

@@ -20,8 +20,8 @@ DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 """How far points of first-order methods are moved into the cones, relatively, one try each."""
 
 
-LARGEST = 1e8
-"""Entries of Clarabel's matrix in PSD blocks: 0.8 GB, and its factors as much again."""
+LARGEST = 1e7
+"""Entries of Clarabel's matrix in PSD blocks, of order 80 or less: a minute on one core."""
 
 FIRST_ORDER = ("SCS", "OSQP")
 """Solvers whose answers may be far off."""
@@ -50,7 +50,7 @@ class Start(NamedTuple):
     @property
     def is_final(self) -> bool:
         """Whether there will hardly be a better start."""
-        return self.solver not in FIRST_ORDER
+        return self.solver not in FIRST_ORDER and self.status.lower() in ("solved", "optimal")
 
     @property
     def depths(self) -> tuple[float, ...]:
