@@ -142,9 +142,6 @@ def block_arguments(block: Penalty, name: str) -> dict[str, Any]:
         )
     if isinstance(block, penalties.TraceBound):
         return {"bound": block.weight}
-    if isinstance(block, penalties.LinearConstraints):
-        kind = "equal" if block.is_equality else "upper"
-        return {"matrices": block.matrices, kind: block.bounds, "tolerance": block.tolerance}
     return {name: getattr(block, name) for name in inspect.signature(type(block)).parameters}
 
 

@@ -9,14 +9,12 @@ if TYPE_CHECKING:
     from .bounds import TraceBound
     from .check import PenaltyReport, check_penalty
     from .linear import Manifold, Trace, manifold_term
-    from .linear_constraints import LinearConstraints
     from .penalty import Penalty
     from .prior import LogDet, Ridge
     from .sparse import Diagonal, Sparse
 
 __all__ = [
     "Diagonal",
-    "LinearConstraints",
     "LogDet",
     "Manifold",
     "Penalty",
@@ -33,7 +31,6 @@ _MODULES = {
     "bounds": ("TraceBound",),
     "check": ("PenaltyReport", "check_penalty"),
     "linear": ("Manifold", "Trace", "manifold_term"),
-    "linear_constraints": ("LinearConstraints",),
     "penalty": ("Penalty",),
     "prior": ("LogDet", "Ridge"),
     "sparse": ("Diagonal", "Sparse"),

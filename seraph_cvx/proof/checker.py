@@ -30,7 +30,7 @@ M-steps, version 1: "format": "seraph_cvx m-step certificate", "version": 1, and
   `PENALTIES` in `m_step_checker.py`);
 - "claim": lower, upper; "primal": factor, or null;
 - "dual", or null: factor, anchor ("one" or "labels"), step, groups (or null), multipliers (a
-  matrix for each penalty; for a linear one the weights of its matrices).
+  matrix for each penalty; for a bound on the trace a number, times I).
 
 New evidence is a field with a name of its own, read by `fields`, and what it proves is added to
 `_check`; a file of another version is refused.

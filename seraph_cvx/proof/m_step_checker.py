@@ -26,7 +26,7 @@ PENALTIES = {
     "quadratic": "weight prior",
     "log_det": "weight inverse",
     "off_diagonal": "limit",
-    "linear": "matrices bounds is_equality tolerance",
+    "trace_bound": "bound",
 }
 
 
@@ -223,28 +223,17 @@ class Penalty:
 
     def __init__(self, content: Any, m: int) -> None:
         readers: dict[str, Callable[[Any], Any]] = {
-            **dict.fromkeys(("weight", "tolerance"), _nonnegative),
+            **dict.fromkeys(("weight", "bound"), _nonnegative),
             **dict.fromkeys(("prior", "inverse"), lambda given: _symmetric(given, m)),
             "limit": lambda given: None if given is None else _nonnegative(given),
-            "matrices": lambda given: [_symmetric(B, m) for B in given],
-            "bounds": lambda given: numbers(given, len(content["matrices"])),
-            "is_equality": lambda given: given,
         }
         self.kind, self.m, names = content["kind"], m, PENALTIES[content["kind"]]
         given = zip(names.split(), fields(content, names, "kind"), strict=True)
         self.given = {name: readers[name](value) for name, value in given}
-        if (
-            self.given.get("weight", 1) == 0
-            or type(self.given.get("is_equality", True)) is not bool
-        ):
-            raise Malformed("a weight is zero, or is_equality neither true nor false")
+        if self.given.get("weight", 1) == 0:
+            raise Malformed("a weight is zero")
         if self.kind == "log_det" and not _log_det(self.given["inverse"]).is_finite():
             raise Malformed("the inverse of a prior is not proved positive definite")
-        if self.kind == "linear":
-            bounds, tolerance = self.given["bounds"], self.given["tolerance"]
-            lengths = [sum(x * x for x in B.entries()).sqrt() for B in self.given["matrices"]]
-            sizes = [abs(t) + length for t, length in zip(bounds, lengths, strict=True)]
-            self.given["tolerance"] = [tolerance * size for size in sizes]
 
     def value(self, A: Any) -> Any:
         """P(A), or infinity where A is not proved to satisfy the constraint."""
@@ -257,22 +246,14 @@ class Penalty:
             case "off_diagonal", limit:
                 size = sum(map(abs, _off_diagonal(A)), zero)
                 return zero if size.is_zero() else infinity if limit is None else limit * size
-        _, matrices, bounds, is_equality, slacks = self.kind, *self.given.values()
-        off = ((B * A).trace() - t for B, t in zip(matrices, bounds, strict=True))
-        parts = zip(off, slacks, strict=True)
-        is_met = all(x <= e and (x >= -e or not is_equality) for x, e in parts)
-        return zero if is_met else infinity
+        return zero if A.trace() <= self.given["bound"] else infinity
 
     def dual(self, given: Any, step: Any) -> tuple[Any, Any]:
         """Z = step times what is given, and P*(Z), infinite where it is not proved finite."""
         infinity, zero = flint.arb("inf"), flint.arb(0)
-        if self.kind == "linear":
-            matrices, bounds, is_equality, slacks = self.given.values()
-            nu = [step * x for x in numbers(given, len(bounds))]
-            Z = sum((B * x for x, B in zip(nu, matrices, strict=True)), _identity(self.m) * 0)
-            parts = zip(nu, bounds, slacks, strict=True)
-            value = sum((x * t + abs(x) * e for x, t, e in parts), zero)
-            return Z, value if is_equality or min(nu) >= 0 else infinity
+        if self.kind == "trace_bound":
+            nu = step * numbers(given, 1)[0]
+            return _identity(self.m) * nu, nu * self.given["bound"] if nu >= 0 else infinity
         Z = _symmetric(given, self.m) * step
         match self.kind, *self.given.values():
             case "quadratic", weight, prior:

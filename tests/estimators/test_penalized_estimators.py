@@ -23,7 +23,6 @@ from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 from seraph_cvx.penalties import (
     Diagonal,
-    LinearConstraints,
     LogDet,
     Manifold,
     Penalty,
@@ -42,12 +41,10 @@ BLOCKS = {
     "LogDet, prior": LogDet(0.5, prior=PRIOR),
     "TraceBound": TraceBound(1.5),
     "Sparse": Sparse(2.0),
-    "LinearConstraints": LinearConstraints([PRIOR, np.eye(4)], upper=[1.0, 2.0]),
-    "LinearConstraints, equal": LinearConstraints(np.eye(4), equal=2.0, tolerance=1e-8),
     "Trace": Trace(0.7),
     "Manifold": Manifold(0.2, n_neighbors=3, kernel="binary"),
 }
-LONG_FITS = ["Sparse", "LinearConstraints", "TraceBound"]
+LONG_FITS = ["Sparse", "TraceBound"]
 SMOOTH = ["Ridge", "Ridge, prior", "LogDet", "LogDet, prior", "Trace", "Manifold"]
 
 
@@ -182,7 +179,7 @@ def direct(**parameters):
         (direct, [TraceBound(1.5)], ValueError, r"TraceBound\(1\.5\) is not smooth.*\"em\""),
         *(
             (KernelSERAPH, [BLOCKS[name]], ValueError, r"refers to the features.*use SERAPH")
-            for name in ("Diagonal", "Sparse", "LinearConstraints", "Ridge, prior")
+            for name in ("Diagonal", "Sparse", "Ridge, prior")
         ),
     ],
 )

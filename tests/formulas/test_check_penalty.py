@@ -10,7 +10,6 @@ import pytest
 
 from seraph_cvx.penalties import (
     Diagonal,
-    LinearConstraints,
     LogDet,
     Manifold,
     Penalty,
@@ -25,7 +24,6 @@ from seraph_cvx.penalties.penalty import Multiplier
 RNG = np.random.default_rng(0)
 FACTOR = RNG.normal(size=(4, 4))
 DEFINITE = FACTOR @ FACTOR.T + np.eye(4)
-SOME = np.array([DEFINITE, FACTOR + FACTOR.T])
 
 BLOCKS = [
     Trace(0.7),
@@ -35,9 +33,6 @@ BLOCKS = [
     LogDet(0.5),
     LogDet(2.0, prior=DEFINITE),
     TraceBound(2.0),
-    LinearConstraints(SOME, upper=[3.0, 0.5]),
-    LinearConstraints(SOME, equal=np.trace(SOME, axis1=1, axis2=2)),
-    LinearConstraints([np.eye(4), -np.eye(4)], upper=[3.0, -1.0]),  # dependent
     TraceBound(1e-2),
     Diagonal(),
     Sparse(0.3),

@@ -139,38 +139,20 @@ class OffDiagonalSum(OffDiagonalZero):
 
 
 @dataclass(frozen=True, eq=False)
-class Equations(Block):
-    """<B_i, A> <= t_i + e_i, or |<B_i, A> - t_i| <= e_i; e_i = tolerance * (|t_i| + ||B_i||)."""
+class TraceAtMost(Block):
+    """tr(A) <= bound."""
 
-    matrices: np.ndarray
-    bounds: np.ndarray
-    is_equality: bool
-    tolerance: float = 1e-9
-
-    def _parts(self):
-        """B_i, t_i and e_i as balls, one after the other."""
-        for B, t in zip(self.matrices, self.bounds.tolist(), strict=True):
-            length = total(x * x for x in exact(B).entries()).sqrt()
-            yield exact(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
+    bound: float
 
     def value(self, A):
-        slacks = []
-        for B, t, e in self._parts():
-            off = (B * A).trace() - t
-            slacks += [e - off] + [e + off] * self.is_equality
-        if any(slack < 0 for slack in slacks):
-            return INFEASIBLE
-        return arb(0) if all(slack >= 0 for slack in slacks) else None
+        off = A.trace() - arb(self.bound)
+        return INFEASIBLE if off > 0 else arb(0) if off <= 0 else None
 
     def dual(self, Z):
-        """By the nearest combination of the B_i, or the part of it with no negative weight."""
-        parts = list(self._parts())
-        gram = arb_mat([[(B * C).trace() for C, _, _ in parts] for B, _, _ in parts])
-        sides = arb_mat([[(B * Z).trace()] for B, _, _ in parts])
-        weights = [x.mid() for x in gram.solve(sides).entries()]
-        nu = weights if self.is_equality else [x if x >= 0 else arb(0) for x in weights]
-        matrix = sum((B * x for x, (B, _, _) in zip(nu, parts, strict=True)), Z * 0)
-        return matrix, total(x * t + abs(x) * e for x, (_, t, e) in zip(nu, parts, strict=True))
+        """By the nearest nonnegative multiple of I."""
+        nu = (Z.trace() / Z.nrows()).mid()
+        nu = nu if nu >= 0 else arb(0)
+        return exact(np.eye(Z.nrows())) * nu, nu * arb(self.bound)
 
 
 def definite(matrix):
@@ -206,15 +188,9 @@ def block_of(penalty, m):
         "LogDet": lambda p: Divergence(
             float(p.weight), np.eye(m) if p._inverse is None else np.array(p._inverse)
         ),
-        "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
+        "TraceBound": lambda p: TraceAtMost(float(p.weight)),
         "Diagonal": lambda p: OffDiagonalZero(),
         "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
-        "LinearConstraints": lambda p: Equations(
-            np.array([symmetric(B) for B in p.matrices]),
-            np.array(p.bounds, dtype=float),
-            p.is_equality,
-            p.tolerance,
-        ),
     }[type(penalty).__name__](penalty)
 
 
