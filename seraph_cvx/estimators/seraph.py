@@ -89,7 +89,7 @@ class SERAPH(BaseSERAPH):
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
         metric learned before), in the units of X. Where one of them is not smooth the fit is not
-        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace, Manifold.
+        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet.
     identity_share : float or "auto", default="auto"
         alpha: the metric is (1 - alpha) A + alpha c B, B the `reference`, c such that both parts
         have the same mean squared distance over the points. It keeps what few labels say nothing

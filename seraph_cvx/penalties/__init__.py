@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .bounds import TraceBound
     from .check import PenaltyReport, check_penalty
-    from .linear import Manifold, Trace, manifold_term
+    from .manifold import manifold_term
     from .penalty import Penalty
     from .prior import LogDet, Ridge
     from .sparse import Diagonal, Sparse
@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Diagonal",
     "LogDet",
-    "Manifold",
     "Penalty",
     "PenaltyReport",
     "Ridge",
     "Sparse",
-    "Trace",
     "TraceBound",
     "check_penalty",
     "manifold_term",
@@ -30,7 +28,7 @@ __all__ = [
 _MODULES = {
     "bounds": ("TraceBound",),
     "check": ("PenaltyReport", "check_penalty"),
-    "linear": ("Manifold", "Trace", "manifold_term"),
+    "manifold": ("manifold_term",),
     "penalty": ("Penalty",),
     "prior": ("LogDet", "Ridge"),
     "sparse": ("Diagonal", "Sparse"),

@@ -69,7 +69,6 @@ FALSE_WITHOUT_ROUNDING = {
     "trace bound": 10004,
     "diagonal metric": 10000,
     "sparse metric": 10017,
-    "linear blocks": 10000,
 }
 """Seeds whose lower bounds are above the optimum where rounding errors are not counted."""
 

@@ -22,7 +22,7 @@ from seraph_cvx import (
     state_m_step,
 )
 from seraph_cvx.certificate.penalized import certify_penalized
-from seraph_cvx.penalties import Penalty, Ridge, Trace
+from seraph_cvx.penalties import Penalty, Ridge
 from seraph_cvx.proof.verified_psd import log_determinant_bounds
 
 
@@ -174,12 +174,3 @@ def test_a_threshold_whose_losses_overflow_is_refused():
     pairs = PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)], dissimilar_confidence=1e300)
     with pytest.raises(ValueError, match="threshold=1e\\+10 is too large"):
         MStepObjective(pairs, threshold=1e10)
-
-
-def test_linear_penalties_are_not_added_twice(objective):
-    made = MStepObjective(objective.pairs, trace_weight=0.5, penalties=[Trace(2.0)])
-    assert made.trace_weight == 2.5
-    with pytest.raises(ValueError, match=r"Trace\(2\) is part of trace_weight"):
-        made.with_soft_labels_of(np.eye(2)).with_penalties([Trace(2.0), Ridge(1.0)])
-    assert made.with_penalties([Ridge(1.0)]).trace_weight == 2.5
-    assert objective.with_penalties([Trace(2.0), Ridge(1.0)]).trace_weight == 2.5

@@ -24,11 +24,9 @@ from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 from seraph_cvx.penalties import (
     Diagonal,
     LogDet,
-    Manifold,
     Penalty,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -41,11 +39,9 @@ BLOCKS = {
     "LogDet, prior": LogDet(0.5, prior=PRIOR),
     "TraceBound": TraceBound(1.5),
     "Sparse": Sparse(2.0),
-    "Trace": Trace(0.7),
-    "Manifold": Manifold(0.2, n_neighbors=3, kernel="binary"),
 }
 LONG_FITS = ["Sparse", "TraceBound"]
-SMOOTH = ["Ridge", "Ridge, prior", "LogDet", "LogDet, prior", "Trace", "Manifold"]
+SMOOTH = ["Ridge", "Ridge, prior", "LogDet", "LogDet, prior"]
 
 
 class HalfSquare(Penalty):
@@ -140,7 +136,7 @@ def test_cross_validation_hands_the_penalties_on():
 
 @pytest.mark.parametrize(
     "name",
-    ["Trace", "Ridge", "LogDet", "Manifold", pytest.param("TraceBound", marks=pytest.mark.slow)],
+    ["Ridge", "LogDet", pytest.param("TraceBound", marks=pytest.mark.slow)],
 )
 def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordinates(name):
     """With the linear kernel the distances are those of SERAPH among the features."""

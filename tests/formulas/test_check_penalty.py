@@ -11,11 +11,9 @@ import pytest
 from seraph_cvx.penalties import (
     Diagonal,
     LogDet,
-    Manifold,
     Penalty,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
     check_penalty,
 )
@@ -26,8 +24,6 @@ FACTOR = RNG.normal(size=(4, 4))
 DEFINITE = FACTOR @ FACTOR.T + np.eye(4)
 
 BLOCKS = [
-    Trace(0.7),
-    Manifold(0.3),
     Ridge(2.0),
     Ridge(0.5, prior=DEFINITE),
     LogDet(0.5),

@@ -33,7 +33,6 @@ from high_precision import (
 from scipy.special import expit
 
 from seraph_cvx import MStepObjective
-from seraph_cvx.penalties import Manifold, Trace, manifold_term
 
 PRECISIONS = (400, 1200, 4000)
 """Bits of the balls, more where the fewer do not decide."""
@@ -197,11 +196,6 @@ def block_of(penalty, m):
 # The M-step
 
 
-def term_of(block, points):
-    """nu*X'LX of a block: the graph is the package's, and its doubles count as given."""
-    return manifold_term(points, block.weight, block.n_neighbors, block.kernel, block.normalised)
-
-
 ARGUMENTS = {
     "soft_labels": None,
     "previous_metric": None,
@@ -241,16 +235,10 @@ class Judge:
         labels, metric = given.soft_labels, given.previous_metric
         self.soft_labels = None if labels is None else np.array(labels, dtype=np.float64)
         self.previous_metric = None if metric is None else symmetric(metric)
-        self.blocks, linear = [], given.manifold_term
-        self.terms = [] if linear is None else [symmetric(linear)]  # of R; the exact sum counts
-        self.trace_weights = [float(given.trace_weight)]
-        for block in given.penalties:
-            if isinstance(block, Trace):
-                self.trace_weights.append(float(block.weight))
-            elif isinstance(block, Manifold):
-                self.terms.append(symmetric(term_of(block, pairs.points)))
-            else:
-                self.blocks.append(block_of(block, self.n_features))
+        self.blocks = [block_of(block, self.n_features) for block in given.penalties]
+        term = given.manifold_term
+        self.terms = [] if term is None else [symmetric(term)]  # of R
+        self.trace_weight = float(given.trace_weight)
         self._balls = {}
 
     def parts(self, bits=PRECISIONS[0]):
@@ -266,7 +254,7 @@ class Judge:
             elif self.previous_metric is not None and k:
                 d = forms(differences(self.points, self.unlabeled), exact(self.previous_metric))
                 q[-k:] = [ball_sigmoid(arb(self.sharpness) * (eta - x)) for x in d]
-            R = identity(self.n_features) * total(map(arb, self.trace_weights))
+            R = identity(self.n_features) * arb(self.trace_weight)
             self._balls[bits] = V, c, q, sum(map(exact, self.terms), R), eta
         return self._balls[bits]
 

@@ -32,10 +32,8 @@ from seraph_cvx import (
 from seraph_cvx.penalties import (
     Diagonal,
     LogDet,
-    Manifold,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -49,8 +47,6 @@ PENALTIES = {
     "TraceBound": lambda rng, m: TraceBound(rng.uniform(0.1, 3.0)),
     "Diagonal": lambda rng, m: Diagonal(),
     "Sparse": lambda rng, m: Sparse(rng.uniform(0.05, 2.0)),
-    "Trace": lambda rng, m: Trace(rng.uniform(0.1, 2.0)),
-    "Manifold": lambda rng, m: Manifold(rng.uniform(0.01, 1.0), n_neighbors=3),
 }
 
 

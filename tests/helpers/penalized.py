@@ -9,10 +9,8 @@ from instances import random_objective, random_psd
 from seraph_cvx.penalties import (
     Diagonal,
     LogDet,
-    Manifold,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -73,20 +71,7 @@ def _sparse(objective, rng):
     return Sparse(weight), state
 
 
-def _trace(objective, rng):
-    weight = rng.uniform(0.1, 2.0)
-    return Trace(weight), lambda A: (weight * cp.trace(A), [])
-
-
-def _manifold(objective, rng):
-    block = Manifold(rng.uniform(0.01, 0.1), n_neighbors=3, kernel="binary")
-    made = block.for_points(objective.pairs.points)
-    return block, lambda A: (made.weight * cp.trace(made.term @ A), [])
-
-
 BLOCKS = {
-    "Trace": _trace,
-    "Manifold": _manifold,
     "Ridge": _ridge,
     "LogDet": _log_det,
     "TraceBound": _trace_bound,

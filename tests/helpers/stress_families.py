@@ -22,10 +22,8 @@ from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.penalties import (
     Diagonal,
     LogDet,
-    Manifold,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -579,19 +577,12 @@ def log_det(rng, m, metric):
     return LogDet(weight(rng, 0.0, 5.0), prior)
 
 
-def manifold(rng, m, metric):
-    kernel = one_of(rng, ["heat", "binary"])
-    return Manifold(decades(rng, -6, 6), integer(rng, 1, 4), kernel, bool(rng.integers(2)))
-
-
 BLOCKS = {
     "ridge": ridge,
     "LogDet": log_det,
     "trace bound": lambda rng, m, metric: TraceBound(weight(rng, metric, 3.0)),
     "diagonal metric": lambda rng, m, metric: Diagonal(),
     "sparse metric": lambda rng, m, metric: Sparse(weight(rng, -metric, 4.0)),
-    "trace": lambda rng, m, metric: Trace(0.0 if chance(rng, 0.1) else weight(rng, -metric, 6.0)),
-    "manifold": manifold,
 }
 """Each makes a block for so many features and a metric of this power of ten."""
 
@@ -629,11 +620,9 @@ def fitting_term(rng, pairs):
 
 
 PENALIZED = (
-    {kind: with_blocks(kind) for kind in list(BLOCKS)[:6]}
+    {kind: with_blocks(kind) for kind in list(BLOCKS)}
     | {
-        "linear blocks": with_blocks(*2 * ["trace", "manifold"], most=3)
-        | {"manifold_term": [None, fitting_term]},
-        "several blocks": with_blocks(least=2, most=3),
+        "several blocks": with_blocks(least=2, most=3) | {"manifold_term": [None, fitting_term]},
     }
     | {
         "one feature and blocks": ONE_FEATURE

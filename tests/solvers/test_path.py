@@ -19,7 +19,6 @@ from seraph_cvx.penalties import (
     LogDet,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
     manifold_term,
 )
@@ -127,7 +126,6 @@ def test_given_trace_weights_need_no_critical_one(iris):
         ({"trace_weights": [-1.0]}, "trace_weights=-1"),
         ({"penalties": [LogDet()]}, "zero at no trace weight"),
         ({"penalties": [Sparse()]}, "no closed form with Sparse"),
-        ({"penalties": [Trace(1.0)]}, "leave the Trace block out"),
     ],
 )
 def test_failure_path_arguments(arguments, words):

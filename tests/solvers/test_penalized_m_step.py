@@ -26,7 +26,6 @@ from seraph_cvx.penalties import (
     Penalty,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -64,7 +63,7 @@ def check_block(name, seed, solvers):
         assert np.isfinite(value)
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if name != "Manifold"])
+@pytest.mark.parametrize("name", BLOCKS)
 def test_both_solvers_agree_on_a_block_and_the_certificate_is_below_all_metrics(name):
     check_block(name, 0, SOME)
 
@@ -76,7 +75,7 @@ def test_all_solvers_and_formulations_agree_on_every_block(name, seed):
     check_block(name, seed, SOLVERS)
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Trace", "Manifold")])
+@pytest.mark.parametrize("name", BLOCKS)
 def test_a_wrong_conjugate_shows(name, monkeypatch):
     """Planted: each conjugate is too small by 1. Some metric is then below the bound."""
     objective, block, _ = random_penalized(name, 0)
@@ -141,13 +140,6 @@ def test_a_diagonal_metric_is_diagonal_and_a_sparse_one_has_zeros():
     sparse = solve_m_step(plain.with_penalties([Sparse(3.0)])).metric
     assert np.any(sparse == 0.0)
     assert np.any(sparse[~np.eye(len(sparse), dtype=bool)] != 0.0) or np.all(np.diag(sparse) >= 0.0)
-
-
-def test_linear_blocks_become_part_of_the_regularizer():
-    plain, _, _ = random_penalized("Ridge", 2)
-    objective = MStepObjective(plain.pairs, penalties=[Trace(0.5)], trace_weight=1.0)
-    assert objective.trace_weight == 1.5
-    assert objective.penalties == ()
 
 
 def test_an_optimum_that_only_the_block_gives():
@@ -220,7 +212,7 @@ def test_a_block_of_four_methods_is_solved_by_conic_solvers_and_certified():
 
 # The alternation
 
-SMOOTH = ("Trace", "Manifold", "Ridge", "LogDet")
+SMOOTH = ("Ridge", "LogDet")
 
 
 def alternated(name, seed=0, **more):
