@@ -19,8 +19,10 @@ from cvxpy.atoms.quad_form import decomp_quad
 from numpy.typing import ArrayLike
 
 from .arithmetic import Array, Pair, Vector, as_pair
+from .center import centered
 from .conflict import Conflict, find_conflict
-from .linear import is_linear, prove_linear
+from .faces import Face, lifted, on_faces
+from .linear import ExactProof, prove_polyhedral
 from .lower_bound import DualProof, lower_bound
 from .point import PointReport, Unjudged, judge_point
 from .program import (
@@ -36,7 +38,7 @@ from .program import (
 from .quadratic import Convexified, convexified, diagonal_shift, error_of_factor
 from .rays import prove_feasible, prove_infeasible, prove_ray
 from .rounding import down, up
-from .start import Start, cached_start, solve
+from .start import Start, known_start, solve
 from .steps import Steps
 from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
 
@@ -47,9 +49,6 @@ NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
 
 PROVED_BY_POINT = " Of these bounds the values of the variables, proven feasible, prove one."
-
-TIGHT = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-13)
-"""Tolerances for a second start, which Clarabel cannot always reach."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +148,8 @@ class ProblemCertificate:
             "claim": {side: _hex(end) for side, end in ends.items()}
             | {"infeasible": self.infeasible, "unbounded": self.unbounded},
             "dual": dual
-            and {"y": _written(dual.y), "h": _written(dual.h), "zero_rows": dual.zero_rows},
+            and {"y": _written(dual.y), "h": _written(dual.h), "zero_rows": dual.zero_rows}
+            | ({"faces": [face.as_json() for face in dual.faces]} if dual.faces else {}),
             "primal": proof.primal and {"x": _written(proof.primal.x)},
             "ray_dual": proof.ray_dual and {"y": _written(proof.ray_dual)},
             "ray_primal": proof.ray_primal and {"x": _written(proof.ray_primal)},
@@ -195,15 +195,13 @@ class Evidence:
     convexified: Convexified | None = None
     moved: dict[int, Fraction] | None = None
 
-    @property
-    def gap(self) -> float:
-        """The relative gap of the two bounds of the conic program."""
+    def gap(self, program: ConicProgram) -> float:
+        """The relative gap of the two bounds of the program; zero where a ray is known."""
         if self.ray_dual is not None or self.ray_primal is not None:
             return 0.0
         if self.dual is None or self.primal is None:
             return math.inf
-        size = max(1.0, abs(self.primal.value), abs(self.dual.value))
-        return (self.primal.value - self.dual.value) / size
+        return program.gap(self.dual.value, self.primal.value)
 
     def ends(self, program: ConicProgram) -> tuple[float, float]:
         """The bounds in the problem's own sense and units, constant and sign added exactly."""
@@ -232,13 +230,20 @@ class Evidence:
         """Whether anything is proven."""
         return any((self.dual, self.primal, self.ray_dual, self.ray_primal))
 
-    def with_best_of(self, other: Evidence) -> Evidence:
-        """The better bounds of both."""
-        if self.dual and (other.dual is None or other.dual.value < self.dual.value):
-            other.dual = self.dual
-        if self.primal and (other.primal is None or other.primal.value > self.primal.value):
-            other.primal = self.primal
-        return other
+    def add(self, dual: DualProof | None, primal: PrimalProof | None) -> None:
+        """Take bounds of the same program where they are better."""
+        if dual is not None and (self.dual is None or dual.value > self.dual.value):
+            self.dual = dual
+        if primal is not None and (self.primal is None or primal.value < self.primal.value):
+            self.primal = primal
+
+    def add_exact(self, proof: ExactProof) -> None:
+        """Take what is proven in rationals; of a program whose right sides moved, that alone."""
+        if proof.moved:
+            self.dual, self.primal, self.moved = None, None, proof.moved
+        self.add(proof.dual, proof.primal)
+        self.ray_dual, self.ray_primal = proof.ray_dual, proof.ray_primal
+        self.optimum = proof.optimum
 
 
 def certify_problem(
@@ -305,7 +310,7 @@ def certify_problem(
     canonical = _convex_program(problem, steps)
     columns = canonical.column_bounds(bounds)
     allowed = float(tolerance or 0.0)
-    start = None if allowed else cached_start(problem, canonical.program)
+    start = None if allowed else known_start(canonical)
     evidence = Evidence()
     if columns is not None:
         boxed = canonical.program.within(columns)
@@ -344,42 +349,42 @@ def _searched(
 def _search(
     program: ConicProgram, start: Start | None, tolerance: float, steps: Steps, is_whole: bool
 ) -> Evidence:
-    """The best that can be proven of a convex program, from one start after another."""
+    """The best that can be proven of a convex program: exactly, or from one start after another."""
     evidence = Evidence()
-    if is_linear(program):
-        proof = prove_linear(program, tolerance, steps)
-        evidence = Evidence(proof.dual, proof.primal, optimum=proof.optimum, moved=proof.moved)
-        if is_whole:
-            evidence.ray_dual, evidence.ray_primal = proof.ray_dual, proof.ray_primal
-        if evidence.gap <= NEAR or proof.ray_dual is not None:
-            return evidence
-    if start is not None:
+    if program.P is None and program.is_polyhedral:
+        for proof in prove_polyhedral(program, None, tolerance, steps):
+            evidence.add_exact(proof)
+    if start is not None and evidence.gap(program) > NEAR and not evidence.moved:
         steps.append(f"started from the answer of {start.solver}")
-        evidence = evidence.with_best_of(_prove(program, start, tolerance, steps, is_whole))
-
-    def proven_by(solver: str, **options: float) -> Evidence:
-        if steps.is_over:
-            return evidence
-        steps.begin(f"solving with {solver}")
-        try:
-            found = solve(relaxed(program, tolerance), solver, steps.seconds_left, **options)
-        except KeyboardInterrupt:
-            steps.interrupt()
-            return evidence
-        except ValueError as error:
-            steps.append(f"{solver} cannot solve it: {error}")
-            return evidence
-        found = unrelaxed(program, found)
-        steps.append(f"solved with {solver} in {found.seconds:.2g} s: {found.status}")
-        return evidence.with_best_of(_prove(program, found, tolerance, steps, is_whole))
-
-    if evidence.gap > NEAR:
-        evidence = proven_by("CLARABEL")
-    if NEAR < evidence.gap < math.inf and not tolerance and is_whole:
-        evidence = proven_by("CLARABEL", **TIGHT)
-    if evidence.gap == math.inf:
-        evidence = proven_by("SCS")
+        _prove(evidence, program, start, tolerance, steps, is_whole)
+    # Another solver is for bounds that are missing, and for what a rough answer left between them.
+    enough = math.inf if start is not None and start.is_final else NEAR
+    for solver in ("CLARABEL", "SCS"):
+        gap = evidence.gap(program)
+        if steps.is_over or gap <= NEAR or gap < enough or evidence.moved:
+            break
+        found = _solved(program, solver, tolerance, steps)
+        if found is not None:
+            _prove(evidence, program, found, tolerance, steps, is_whole)
+            enough = math.inf
+    if not is_whole:
+        evidence.ray_dual = evidence.ray_primal = None
     return evidence
+
+
+def _solved(program: ConicProgram, solver: str, tolerance: float, steps: Steps) -> Start | None:
+    """The answer of a solver to a program, or to that in which constraints may be off."""
+    steps.begin(f"solving with {solver}")
+    try:
+        found = solve(relaxed(program, tolerance), solver, steps.seconds_left)
+    except KeyboardInterrupt:
+        steps.interrupt()
+        return None
+    except ValueError as error:
+        steps.append(f"{solver} cannot solve it: {error}")
+        return None
+    steps.append(f"solved with {solver} in {found.seconds:.2g} s: {found.status}")
+    return unrelaxed(program, found)
 
 
 def _convex_program(problem: cp.Problem, steps: Steps) -> CanonicalProblem:
@@ -432,20 +437,6 @@ def _has_interior(support: Any) -> bool:
 
 
 def _prove(
-    program: ConicProgram, start: Start, tolerance: float, steps: Steps, is_whole: bool
-) -> Evidence:
-    """All that can be proven from a start; of a part of the problem only bounds are asked for."""
-    began = time.perf_counter()
-    evidence = Evidence()
-    try:
-        _collect(evidence, program, start, tolerance, steps, is_whole)
-    except KeyboardInterrupt:
-        steps.interrupt()
-    steps.append(f"proofs took {time.perf_counter() - began:.2g} s")
-    return evidence
-
-
-def _collect(
     evidence: Evidence,
     program: ConicProgram,
     start: Start,
@@ -453,23 +444,72 @@ def _collect(
     steps: Steps,
     is_whole: bool,
 ) -> None:
-    """Fill in what is proven, one thing after another, so that Ctrl-C loses nothing."""
-    doubtful = not start.is_finite or "nfeasible" in start.status
-    if not doubtful:
-        evidence.dual = lower_bound(program, start, steps, tolerance=tolerance)
-        evidence.primal = upper_bound(program, start, tolerance, steps)
-    if steps.is_over:
+    """Add what can be proven from a start; of a part of the problem only bounds are asked for."""
+    began = time.perf_counter()
+    try:
+        _add_bounds(evidence, program, start, tolerance, steps)
+        if is_whole and not (evidence.moved or steps.is_over):
+            _add_rays(evidence, program, start, tolerance, steps)
+    except KeyboardInterrupt:
+        steps.interrupt()
+    steps.append(f"proofs took {time.perf_counter() - began:.2g} s")
+
+
+def _add_bounds(
+    evidence: Evidence, program: ConicProgram, start: Start, tolerance: float, steps: Steps
+) -> None:
+    """Add bounds one after the other, so that Ctrl-C loses nothing."""
+    is_good = start.is_finite and "nfeasible" not in start.status
+    if is_good:
+        # a tolerance of S >= -t I would be one of V'SV >= -t V'V on a face
+        inner, near, faces = (program, start, ()) if tolerance else on_faces(program, start)
+        _add_dual(evidence, inner, near, faces, tolerance, steps)
+        evidence.add(None, upper_bound(program, start, tolerance, steps))
+    if evidence.gap(program) <= NEAR:
         return
-    if is_whole and not tolerance and evidence.primal is None:
+    if program.is_polyhedral and program.P is not None:
+        center = start.x if is_good else np.zeros(len(program.c))
+        for proof in prove_polyhedral(program, center, tolerance, steps):
+            evidence.add_exact(proof)
+            if evidence.gap(program) <= NEAR or evidence.moved:
+                break
+    elif is_good:
+        for point in reversed(centered(inner, near, steps)):
+            _add_dual(evidence, inner, point, faces, tolerance, steps)
+            outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
+            evidence.add(None, upper_bound(program, outer, tolerance, steps))
+            if evidence.gap(program) < math.inf:
+                break
+
+
+def _add_dual(
+    evidence: Evidence,
+    program: ConicProgram,
+    start: Start,
+    faces: tuple[Face, ...],
+    tolerance: float,
+    steps: Steps,
+) -> None:
+    """Add the lower bound of a program that is restricted to faces."""
+    proof = lower_bound(program, start, steps, tolerance=tolerance)
+    evidence.add(None if proof is None else proof._replace(faces=faces), None)
+
+
+def _add_rays(
+    evidence: Evidence, program: ConicProgram, start: Start, tolerance: float, steps: Steps
+) -> None:
+    """Add proofs that the program is infeasible or unbounded, where bounds are missing."""
+    if not tolerance and evidence.primal is None and evidence.ray_dual is None:
         evidence.ray_dual = prove_infeasible(program, start, steps)
-    if is_whole and evidence.ray_dual is None and evidence.dual is None:
-        evidence.ray_primal = prove_ray(program, steps)
-        if evidence.ray_primal is not None and evidence.primal is None:
+    if evidence.ray_dual is None and evidence.dual is None:
+        ray = prove_ray(program, steps)
+        if ray is not None and evidence.primal is None:
             x = prove_feasible(program, tolerance, steps)
             evidence.primal = None if x is None else PrimalProof(math.inf, x)
-            if x is None:
-                evidence.ray_primal = None
-                steps.append("a ray of descent is proven, a feasible point is not")
+        if evidence.primal is not None:
+            evidence.ray_primal = ray
+        elif ray is not None:
+            steps.append("a ray of descent is proven, a feasible point is not")
 
 
 def _certificate(

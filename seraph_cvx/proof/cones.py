@@ -14,11 +14,15 @@ import numpy as np
 import scipy
 
 from .arithmetic import Array
+from .metric import Metric, PsdMap
 from .program import Cone, lower_triangle
 from .rounding import FUNCTION_ERROR, UNIT
 from .verified_psd import is_proven_positive_definite
 
 HALVINGS = 60
+
+MOST_SIDE = 24
+"""PSD blocks up to this order have arrays as metrics: 300 rows, 0.7 MB."""
 
 # Smaller numbers, whose quotients and halves underflow, are zero or in no box that is proven.
 LEAST = 2.0**-1000
@@ -50,6 +54,11 @@ class Blocks:
 
     def __init__(self, rows: Array, cones: Sequence[Cone]) -> None:
         self.rows, self.cones = rows, cones
+
+    @property
+    def degree(self) -> int:
+        """The degree of the barrier of a block, which is logarithmically homogeneous."""
+        return int(self.rows.shape[1])
 
     def at(self, k: int) -> Blocks:
         """The block number k alone."""
@@ -126,6 +135,7 @@ class SecondOrder(Blocks):
     """|(s_1, ..., s_d)| <= s_0; self-dual."""
 
     kind = "second_order"
+    degree = 2
 
     def contains(self, center: Array, width: Array, dual: bool) -> Array:
         return np.asarray(_low(center[:, 0], width[:, 0]) >= self._length(center, width))
@@ -185,6 +195,10 @@ class Semidefinite(Blocks):
         self.i, self.j = lower_triangle(self.side)
         self.halves = np.where(self.i == self.j, 1.0, 0.5)
 
+    @property
+    def degree(self) -> int:
+        return self.side
+
     def matrices(self, points: Array, dual: bool) -> Array:
         """The symmetric matrices of vectors."""
         full = np.zeros((len(points), self.side, self.side))
@@ -211,6 +225,12 @@ class Semidefinite(Blocks):
         W = Z[:, i][:, :, i] * Z[:, j][:, :, j] + Z[:, i][:, :, j] * Z[:, j][:, :, i]
         return np.asarray(W * (0.5 / self.halves[:, None] * columns))
 
+    def maps(self, points: Array, dual: bool) -> list[PsdMap]:
+        """The same metrics as maps of matrices."""
+        matrices = map(_positive, self.matrices(points, dual))
+        roots = matrices if dual else map(np.linalg.inv, matrices)
+        return [PsdMap(rows, T, self.i, self.j) for rows, T in zip(self.rows, roots, strict=True)]
+
     def interior(self) -> Array:
         return np.broadcast_to((self.i == self.j).astype(np.float64), self.rows.shape).copy()
 
@@ -225,6 +245,17 @@ class Semidefinite(Blocks):
                     radius[k] = share * least
                     break
         return radius
+
+
+def _positive(matrix: Array) -> Array:
+    """The matrix, or a positive definite one near it."""
+    finite = np.where(np.isfinite(matrix), matrix, 0.0)
+    try:
+        np.linalg.cholesky(finite)
+    except np.linalg.LinAlgError:
+        d, V = np.linalg.eigh(finite)
+        return np.asarray(V * np.maximum(d, max(1e-15 * d[-1], LEAST)) @ V.T)
+    return finite
 
 
 def _is_psd(matrix: Array, error: Array) -> bool:
@@ -369,8 +400,7 @@ class ConeProduct:
             first = np.array([start for start, _ in members])
             found = KINDS[kind](first[:, None] + np.arange(size), [cone for _, cone in members])
             self.groups.append(found)
-        # The degree of the barrier, nearly.
-        self.degree = max(1.0, float(sum(g.rows.size for g in self.groups if g.kind != "psd")))
+        self.degree = max(1.0, float(sum(len(group.rows) * group.degree for group in self.groups)))
 
     def interior(self) -> Array:
         """A point well inside K and K*; zero on the zero cone."""
@@ -413,15 +443,32 @@ class ConeProduct:
         out = np.flatnonzero(~self._inside(center, width, False))
         return f"the block at row {out[0]}" if out.size else ""
 
-    def metric(self, point: Array, dual: bool) -> scipy.sparse.csc_array:
-        """The metrics, or roots, of all blocks; zero on the zero cone and where undefined."""
+    def holds(self, point: Array, dual: bool) -> bool:
+        """Whether a point is proven to be inside K, or K*."""
+        return bool(self._inside(point, np.zeros(self.n_rows), dual).all())
+
+    def metric(self, point: Array, dual: bool, is_free: bool = False) -> Metric:
+        """The metrics of all blocks; zero where undefined, and on the zero cone.
+
+        Or there, if it `is_free`, as large as anywhere.
+        """
         data, row, column = [np.zeros(0)], [self.zero[:0]], [self.zero[:0]]
+        maps: list[PsdMap] = []
         for group in self.groups:
             rows = group.rows
+            if isinstance(group, Semidefinite) and group.side > MOST_SIDE:
+                maps += group.maps(point[rows], dual)
+                continue
             with np.errstate(all="ignore"):
                 values = group.metric(point[rows], dual)
             data.append(np.where(np.isfinite(values), values, 0.0).ravel())
             row.append(np.repeat(rows, rows.shape[1], axis=1).ravel())
             column.append(np.tile(rows, (1, rows.shape[1])).ravel())
+        if is_free:
+            sizes = [np.abs(d).max(initial=1.0) for d in (*data, *(block.T for block in maps))]
+            data.append(np.full(self.zero.size, max(sizes)))
+            row.append(self.zero)
+            column.append(self.zero)
         entries = np.concatenate(data), (np.concatenate(row), np.concatenate(column))
-        return scipy.sparse.csc_array(entries, shape=(self.n_rows, self.n_rows))
+        shape = self.n_rows, self.n_rows
+        return Metric(scipy.sparse.csc_array(entries, shape=shape), dual, tuple(maps))

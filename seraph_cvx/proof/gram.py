@@ -17,11 +17,14 @@ import numpy as np
 import scipy
 
 from .arithmetic import TINY, Array, power_of_two_below
-from .program import MOST_DENSE
 from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
+from .steps import NotProven
 
 # Up to this order matrices are dense; beyond it, sparse where factors are.
 DENSE_ORDER = 1_200
+
+MOST_DENSE, MOST_PRODUCTS = 7_000, 1e9
+"""The order of a dense matrix, 400 MB, and the products in a sparse N'N, at most."""
 
 # A sparse proof is tried if it takes no more products than this.
 MOST_PROOF = 4e8
@@ -57,7 +60,7 @@ class Scaled:
 def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     """A proven lower bound on the smallest eigenvalue of N'N + Q; zero where nothing is proven."""
     n = N.shape[1]
-    if not n or (Q is None and N.shape[0] < n):
+    if not n or (Q is None and N.shape[0] < n) or is_too_large(N):
         return 0.0 if n else 1.0
     M, error = _gram(N, Q)
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
@@ -98,7 +101,7 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     n = N.shape[1]
     longest = int(np.diff(N.indptr).max(initial=0))
     trace = float((N.data * N.data).sum()) * (1.0 + gamma(N.nnz + 4)) + TINY
-    if n <= DENSE_ORDER or (n <= MOST_DENSE and N.nnz > 0.2 * math.prod(N.shape)):
+    if n <= MOST_DENSE and N.nnz > 0.1 * math.prod(N.shape):
         D = N.toarray()
         M = D.T @ D
         longest = D.shape[0]
@@ -108,7 +111,7 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
         M = scipy.sparse.csc_array(N.T @ N)
         if Q is not None:
             M = scipy.sparse.csc_array(M + Q)
-        if M.nnz > 0.2 * n * n and n <= MOST_DENSE:
+        if n <= DENSE_ORDER or (n <= MOST_DENSE and M.nnz > 0.2 * n * n):
             M = M.toarray()
     largest = 0.0 if Q is None else float(abs(Q).sum(axis=0).max())
     error = gamma(longest + FEW_ROUNDINGS) * trace + 4.0 * UNIT * (largest + trace)
@@ -168,8 +171,16 @@ def sparse_lu(M: Any) -> Any:
         return None
 
 
+def is_too_large(N: Any) -> bool:
+    """Whether N'N takes more memory than there may be."""
+    counts = np.diff(N.tocsr().indptr).astype(np.float64)
+    return N.shape[1] > MOST_DENSE and float(counts @ counts) > MOST_PRODUCTS
+
+
 def inner_products(A: Any, B: Any) -> Any:
     """The product A'B of sparse matrices, dense where they are hardly sparse."""
+    if is_too_large(B):
+        raise NotProven(f"{B.shape[1]} variables, and dense rows: the matrix A'A is too large")
     if A.nnz > 0.05 * math.prod(A.shape) and A.shape[1] <= MOST_DENSE:
         return A.toarray().T @ B.toarray()
     return A.T @ B
@@ -223,10 +234,19 @@ def orthogonal_solver(N: Array) -> Solver | None:
     )
 
 
-def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
-    """Solve min d'Md/2 - g'd subject to A_z d = f, nearly, given (g, f); M may be singular."""
-    M = scipy.sparse.csc_array(M)
+SaddleSolver = Callable[[Array, Array], tuple[Array, Array]]
+
+
+def saddle_solver(M: Any, A_z: Any) -> SaddleSolver | None:
+    """Solve min d'Md/2 - g'd subject to A_z d = f, nearly, for d and its multipliers, given (g, f).
+
+    M may be singular.
+    """
     n, k, diagonal = M.shape[0], A_z.shape[0], M.diagonal()
+    if not k and (diagonal > 0.0).all():
+        only = approximate_solver(M)
+        return None if only is None else lambda g, f: (only(g), f)
+    M = scipy.sparse.csc_array(M)
     # Directions that no cone sees: any small weight does no harm.
     largest = float(diagonal.max(initial=0.0)) or 1.0
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, largest))
@@ -241,7 +261,7 @@ def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
     if not np.isfinite(KKT.data).all():
         return None
     try:
-        if n + k <= DENSE_ORDER:
+        if n + k <= DENSE_ORDER or KKT.nnz > 0.1 * (n + k) ** 2:
             # By LAPACK, which warns of nothing: of a singular matrix the step is not finite.
             lu, pivots, _ = scipy.linalg.lapack.dgetrf(KKT.toarray())
             inner: Solver = partial(scipy.linalg.lu_solve, (lu, pivots), check_finite=False)
@@ -249,4 +269,9 @@ def saddle_solver(M: Any, A_z: Any) -> Callable[[Array, Array], Array] | None:
             inner = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(KKT)).solve
     except (RuntimeError, ValueError):
         return None
-    return lambda g, f: scale * inner(np.concatenate([scale * g, rows * f]))[:n]
+
+    def solve(g: Array, f: Array) -> tuple[Array, Array]:
+        found = inner(np.concatenate([scale * g, rows * f]))
+        return scale * found[:n], rows * found[n:]
+
+    return solve

@@ -1,4 +1,4 @@
-"""Linear programs, exactly: minimize c'x subject to a_i'x <= b_i or a_i'x = b_i.
+"""Linear and quadratic programs, in rationals: minimize c'x + x'Px/2, a_i'x <= b_i or a_i'x = b_i.
 
 HiGHS's simplex method says which n rows are met with equality at an optimal vertex, M x = b_M. That
 system and M'y = -c are solved in rationals; where then b - Ax >= 0 and y >= 0, both without error,
@@ -10,13 +10,24 @@ that does not mend, pivots in rationals do; they end at an optimum, or along a r
 A ray of multipliers comes from a vertex that violates a row, a_k'x > b_k, whose a_k is M'w with
 w <= 0: (1, -w) proves that no point is feasible. Its rows are an irreducible conflict, since the
 rows of M are independent.
+
+A quadratic program has a linear one near its approximate solution z, with any r near Pz, e > 0:
+
+    minimize c'x + (e + z)'t + (e - z)'u  subject to  Ax <= b,  Px - t + u = r,  t, u >= 0.
+
+The multipliers (y, h) of its rows have A'y + Ph + c = 0 and |h - z| <= e, so they prove the lower
+bound -b'y - h'Ph/2; x is feasible. If r = Pz, the two bounds are apart by
+
+    (x - z)'P(x - z)/2 - e'|P(x - z)| + (h - z)'P(h - z)/2,
+
+which is small: leaving z costs x at a rate of e, and h stays within e.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,7 +42,7 @@ from .arithmetic import Array
 from .lower_bound import DualProof
 from .program import ConicProgram
 from .rational import IntegerRows, Rational, fractions, rationals, shifted, solve_all
-from .rounding import UNIT, down, up
+from .rounding import down, up
 from .steps import Steps
 from .upper_bound import PrimalProof
 
@@ -40,6 +51,15 @@ TOLERANCE = 1e-9
 
 FAR = 2**20
 """Multipliers a million times a violation are out of reach of what removes it."""
+
+RADII = ((1e-6, 0.0), (1e-5, 0.0), (0.0, 1e-7))
+"""Values of e relative to 1 + |z_j| and to the largest |z_j|, one try each.
+
+They have to exceed the error of z, and are squared in the gap; measured by `libraries.py`.
+"""
+
+ROUNDED = 2.0**-44
+"""Rows that are violated by less, relative to the largest, are met but for rounding of the data."""
 
 BASIC, UPPER = (int(getattr(highspy.HighsBasisStatus, name)) for name in ("kBasic", "kUpper"))
 HIGHS: Any = highspy.Highs
@@ -162,17 +182,13 @@ class Vertex:
 
     @property
     def is_near(self) -> bool:
-        """Whether the point is dual feasible, and feasible but for the rounding of the data.
-
-        That is, of as many terms as a row has, each by half a unit in its last place.
-        """
-        program, rows = self.program, self.violated
+        """Whether the point is dual feasible, and feasible but for the rounding of the data."""
         if self.dual:
             return False
-        part, x = abs(program.A[rows]), np.array([abs(_nearest(v)) for v in self.x])
-        sizes = part @ x + [abs(_nearest(program.b[i])) for i in rows]
-        slack = np.array([abs(_nearest(self.slack[i])) for i in rows])
-        return bool((slack <= UNIT * (np.diff(part.indptr) + 1) * sizes).all())
+        size = max(abs(v) for v in self.program.b) if self.program.b else ZERO
+        x = np.array([abs(_nearest(v)) for v in self.x])
+        largest = max(float((abs(self.program.A) @ x).max(initial=0.0)), _nearest(size))
+        return _nearest(self.primal) <= ROUNDED * largest
 
     @property
     def primal(self) -> Rational:
@@ -418,8 +434,8 @@ def _moved(vertex: Vertex, place: int, row: int) -> Vertex | None:
     return vertex.program.vertex(active)
 
 
-class LinearProof(NamedTuple):
-    """What is proven of a conic program whose cones are zero and nonnegative, without P.
+class ExactProof(NamedTuple):
+    """What is proven of a program whose cones are zero and nonnegative.
 
     `moved` has the right sides that had to be moved, since they contradict each other by rounding.
     """
@@ -431,18 +447,56 @@ class LinearProof(NamedTuple):
     optimum: Fraction | None = None
     moved: dict[int, Fraction] | None = None
 
+    def gap(self, program: ConicProgram) -> float:
+        """The gap of the bounds of a program; zero where a ray is known."""
+        if self.ray_dual or self.ray_primal:
+            return 0.0
+        if self.dual is None or self.primal is None:
+            return math.inf
+        return program.gap(self.dual.value, self.primal.value)
 
-def is_linear(program: ConicProgram) -> bool:
-    """Whether a conic program is a linear program."""
-    return program.P is None and all(c.kind in ("zero", "nonnegative") for c in program.cones)
 
-
-def prove_linear(program: ConicProgram, tolerance: float, steps: Steps) -> LinearProof:
-    """The exact optimum of a linear program, bounds on it, or rays."""
-    began = time.perf_counter()
-    steps.begin("linear program: a vertex of HiGHS, in rationals")
+def prove_polyhedral(
+    program: ConicProgram, center: Array | None, tolerance: float, steps: Steps
+) -> Iterator[ExactProof]:
+    """The exact optimum of a linear program, bounds on a quadratic one near a center, or rays."""
     exact = _exact(program, tolerance)
+    if program.P is None or center is None:
+        yield _proven(program, exact, tolerance, steps)
+        return
+    size = np.abs(center)
+    for own, all_alike in RADII:
+        if not steps.is_over:
+            e = own * (1.0 + size) + all_alike * max(1.0, float(size.max()))
+            near = _linearized(exact, program.P, center, e)
+            yield _proven(program, near, tolerance, steps)
+
+
+def _linearized(exact: LinearProgram, P: Any, z: Array, e: Array) -> LinearProgram:
+    """The linear program near z; its rows end with those of P that are not empty, t, and u."""
+    used = np.flatnonzero(np.diff(P.indptr) > 0)
+    rows, unit, k = P.tocsr()[used], scipy.sparse.eye_array(used.size), used.size
+    parts = [[exact.A, None, None], [rows, -unit, unit], [None, -unit, None], [None, None, -unit]]
+    A = scipy.sparse.block_array(parts, format="csr")
+    ends = np.concatenate([rows @ z, np.zeros(2 * k)])
+    costs = rationals(np.concatenate([(e + z)[used], (e - z)[used]]))
+    kinds = np.repeat([True, False], [k, 2 * k])
+    return LinearProgram(
+        A, exact.b + rationals(ends), exact.c + costs, np.concatenate([exact.is_equation, kinds])
+    )
+
+
+def _proven(
+    program: ConicProgram, exact: LinearProgram, tolerance: float, steps: Steps
+) -> ExactProof:
+    """Solve a program, or the linear one near a quadratic one, and say what that proves."""
+    began, P = time.perf_counter(), program.P
+    kind = "linear" if P is None else "quadratic"
+    steps.begin(f"{kind} program: a vertex of HiGHS, in rationals")
     found, moved = optimize(exact, steps), None
+    m, n = len(exact.b), len(program.c)
+    if P is not None:
+        m -= 3 * int((np.diff(P.indptr) > 0).sum())
     if found.conflict is not None and found.near is not None and not tolerance:
         size = -inner(exact.b, found.conflict) / max(map(abs, found.conflict))
         steps.append(f"infeasible as doubles: rows contradict each other by {_nearest(size):.1e}")
@@ -454,29 +508,48 @@ def prove_linear(program: ConicProgram, tolerance: float, steps: Steps) -> Linea
         found = Solved(conflict=found.conflict)
     dual = primal = optimum = None
     if found.y is not None:
-        value = -inner(exact.b, found.y)
-        dual = DualProof(down(_fraction(value)), _of_rows(found.y, program, tolerance), None)
+        h, loss = None, ZERO
+        if P is not None:
+            h = [ZERO] * n
+            for j, value in zip(np.flatnonzero(np.diff(P.indptr) > 0), found.y[m:], strict=False):
+                h[j] = value
+            loss = inner(IntegerRows.of(P).times(h), h) / 2
+        value = -inner(exact.b[:m], found.y[:m]) - loss
+        y = _of_rows(found.y[:m], program, tolerance)
+        dual = DualProof(down(_fraction(value)), y, None if h is None else fractions(h))
     if found.x is not None:
-        value = inner(exact.c, found.x)
-        bound = math.inf if found.descent else up(_fraction(value))
-        primal = PrimalProof(bound, fractions(found.x))
-        if found.y is not None and value == -inner(exact.b, found.y):
+        x = found.x[:n]
+        cost = inner(exact.c[:n], x)
+        if P is not None:
+            cost += inner(IntegerRows.of(P).times(x), x) / 2
+        primal = PrimalProof(math.inf if found.descent else up(_fraction(cost)), fractions(x))
+        if dual is not None and cost == value:
             optimum = _fraction(value)
-    outcome = (
-        "no point is feasible"
-        if found.conflict
-        else "unbounded"
-        if found.descent
-        else "the optimum"
-        if optimum is not None
-        else "not solved"
+    descent = None
+    if found.descent and P is None and primal is not None:
+        descent = fractions(found.descent)
+    proof = ExactProof(
+        dual,
+        primal,
+        found.conflict and _of_rows(found.conflict[:m], program, tolerance),
+        descent,
+        optimum,
+        moved and {i: _fraction(end) for i, end in moved.items() if i < m},
     )
-    seconds = time.perf_counter() - began
-    steps.append(f"linear program, in rationals from a vertex of HiGHS: {outcome}, {seconds:.2g} s")
-    ray = found.conflict and _of_rows(found.conflict, program, tolerance)
-    descent = fractions(found.descent) if found.descent and primal else None
-    moved_ends = moved and {i: _fraction(end) for i, end in moved.items()}
-    return LinearProof(dual, primal, ray, descent, optimum, moved_ends)
+    steps.append(
+        f"{kind} program, in rationals from a vertex of HiGHS: {_outcome(program, proof)}, "
+        f"{time.perf_counter() - began:.2g} s"
+    )
+    return proof
+
+
+def _outcome(program: ConicProgram, proof: ExactProof) -> str:
+    if proof.ray_dual or proof.ray_primal:
+        return "no point is feasible" if proof.ray_dual else "unbounded"
+    if proof.optimum is not None:
+        return "the optimum"
+    gap = proof.gap(program)
+    return f"a relative gap of {gap:.1e}" if gap < math.inf else "not solved"
 
 
 def _fraction(value: Rational) -> Fraction:

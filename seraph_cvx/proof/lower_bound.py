@@ -17,12 +17,11 @@ in K* if rho <= 1.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -52,44 +51,34 @@ from .exact import (
     scaled_to_integers,
     snapped,
 )
-from .gram import Scaled, approximate_solver, inner_products, orthogonal_solver
-from .program import ConicProgram, Refused
+from .faces import Face
+from .gram import Scaled, approximate_solver, orthogonal_solver
+from .program import ConicProgram
 from .rounding import UNIT, at_least, at_most, down
-from .start import Start, solve
-from .steps import Steps
+from .start import Start
+from .steps import NotProven, Steps, climb, first_proof
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
 
 # Programs with no more columns are corrected by QR factorizations, which square no condition.
 MOST_COLUMNS = 400
 
-ENOUGH = 2e-7
-"""A bound this close to the value of the start, relatively, ends the search for a better one."""
-
-ANCHORS = (1e-9, 1e-8, 1e-7)
-"""Shifts into the cones, relative to the size of the optimum, one try each."""
-
-PARTS = (0.01, 0.1)
-"""How far a start is moved to anchored multipliers, one try each."""
-
 DEAD = (1e-8, 1e-5)
 """Blocks smaller than this, relatively, and than their partner in K may be zero; one try each."""
-
-
-class NotProven(Exception):
-    """Why there is no proof, in words."""
 
 
 class DualProof(NamedTuple):
     """A proven lower bound, and the points y and h it is proven from.
 
-    The exact multipliers are zero where y is; they are the nearer, the smaller `rho` is.
+    The exact multipliers are zero where y is; they are the nearer, the smaller `rho` is. With
+    `faces`, y and its rows are those of the program that is restricted to these.
     """
 
     value: float
     y: Vector
     h: Vector | None
     rho: float = 0.0
+    faces: tuple[Face, ...] = ()
 
     @property
     def zero_rows(self) -> list[int]:
@@ -202,15 +191,11 @@ class DualProver:
     def correct(self, y: Array, h: Array, weight: float) -> DualProof:
         """Correct approximate multipliers, and prove the best bound found on the way."""
         A, P = self.program.A, self.program.P
-        root = self.cones.metric(y, dual=True)
-        free = np.zeros(self.cones.n_rows)
-        free[self.cones.zero] = max(1.0, float(abs(root).max() if root.nnz else 0.0))
-        root = root + scipy.sparse.diags_array(free)
-        N = scipy.sparse.csc_array(root.T @ A)
-        if P is None and N.shape[1] <= MOST_COLUMNS:
-            solver = orthogonal_solver(N.toarray())
+        metric = self.cones.metric(y, dual=True, is_free=True)
+        if P is None and A.shape[1] <= MOST_COLUMNS and not metric.maps:
+            solver = orthogonal_solver((metric.small.T @ A).toarray())
         else:
-            M = inner_products(N, N)
+            M = metric.gram(A)
             if P is not None:
                 M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
             solver = approximate_solver(M)
@@ -234,7 +219,7 @@ class DualProver:
                     break
             last = size
             d = solver(r.high + r.low)
-            pair = pair.plus(-(root @ (N @ d)))
+            pair = pair.plus(-metric.times(A @ d))
             bias = None if bias is None else bias.plus(-weight * d)
         if best is None:
             raise why
@@ -247,55 +232,6 @@ def quadratic_above(P: AccurateMatrix, h: Pair) -> float:
     pair, size = Pair(*two_sum(q.high, q.low)), np.abs(h.high) + np.abs(h.low)
     above = [dot(h.high, pair)[1], dot(h.low, pair)[1], dot(size, Pair.of(q.error))[1]]
     return max(0.0, at_most(*above)) if all(map(math.isfinite, above)) else math.inf
-
-
-Proof = TypeVar("Proof", bound=Any)
-Rungs = Sequence[tuple[str, Callable[[], Proof]]]
-
-
-def first_proof(attempts: Iterable[Callable[[], Proof]]) -> Proof:
-    """The first of some proofs that succeeds."""
-    why: Exception = NotProven("no start was found")
-    for attempt in attempts:
-        try:
-            return attempt()
-        except (NotProven, Refused) as error:  # a program that was made of this one may overflow
-            why = error
-    raise NotProven(str(why))
-
-
-def climb(
-    side: str, rungs: Rungs[Proof], goal: float, is_final: bool, steps: Steps
-) -> Proof | None:
-    """The best proof of the rungs, tried in turn until one is close to the goal.
-
-    Where the start is not final, and there will be a better one, any bound will do.
-    """
-    best: Proof | None = None
-    why, sign = [], 1.0 if side == "lower" else -1.0
-    for name, attempt in rungs:
-        if steps.is_over:
-            why.append("time is up")
-            break
-        steps.begin(f"{side} bound: {name}")
-        began = time.perf_counter()
-        try:
-            found = attempt()
-        except KeyboardInterrupt:
-            steps.interrupt()
-            break
-        except NotProven as error:
-            why.append(f"{name}: {error}")
-            continue
-        seconds = time.perf_counter() - began
-        if best is None or sign * (found.value - best.value) > 0.0:
-            best = found
-            steps.append(f"{side} bound: {name}, {found.value!r} (conic program), {seconds:.2g} s")
-        if not is_final or sign * (goal - best.value) <= ENOUGH * max(1.0, abs(goal)):
-            break
-    if best is None:
-        steps.append(f"{side} bound: none; " + "; ".join(why))
-    return best
 
 
 def lower_bound(
@@ -327,9 +263,10 @@ def lower_bound(
         if len(fewer) < len(alive):
             alive = fewer
             rungs.append(("face", partial(_on_face, program, start, alive, tolerance)))
-    rungs.append(("anchor", lambda: _anchored(program, start, whole, goal)))
     rungs.append(("exact face", lambda: _exact_dual(program, start, alive, tolerance)))
-    return climb("lower", rungs, goal, start.is_interior, steps)
+    if program.is_polyhedral:
+        del rungs[1:]
+    return climb("lower", rungs, goal, start.is_final, steps)
 
 
 Prepared = tuple[DualProver, Array, Array]
@@ -374,33 +311,6 @@ def _from_start(
 def _on_face(program: ConicProgram, start: Start, alive: Array, tolerance: float) -> DualProof:
     """Correct the multipliers with zeros outside of the rows that are alive."""
     return _from_start(program, start, _prepare(program, alive, tolerance))
-
-
-def _anchored(program: ConicProgram, start: Start, prepared: Prepared, target: float) -> DualProof:
-    """Solve with c + eps A'e, e inside K*: then y + eps e is inside, at a loss of eps e's.
-
-    A start that is moved a small part of the way to such multipliers may be inside, too.
-    """
-    e = np.zeros(len(program.b))
-    e[prepared[1]] = prepared[0].cones.interior()
-
-    def shifted(share: float) -> DualProof:
-        shift = share * max(1.0, abs(target))
-        moved = solve(replace(program, c=program.c + shift * (program.A.T @ e)))
-        if not moved.is_finite:
-            raise NotProven("no solution of the shifted program")
-        return _from_start(program, moved, prepared, shift)
-
-    def between(part: float) -> DualProof:
-        near = (1.0 - part) * start.y + part * as_pair(proof.y).high
-        return _from_start(program, start._replace(y=near), prepared)
-
-    proof = first_proof(partial(shifted, share) for share in ANCHORS)
-    try:
-        nearer = first_proof(partial(between, part) for part in PARTS)
-    except NotProven:
-        return proof
-    return max(proof, nearer, key=lambda found: found.value)
 
 
 def _exact_dual(program: ConicProgram, start: Start, alive: Array, tolerance: float) -> DualProof:

@@ -34,8 +34,8 @@ from .arithmetic import Array
 from .point import ATTRIBUTES, constant_ball, value_of
 from .rounding import UNIT
 
-# Rows or columns, rows of a dense block, and products in A'A where that is sparse.
-MOST_ROWS, MOST_DENSE, MOST_PRODUCTS = 100_000, 7_000, 1e9
+MOST_ROWS = 7_000
+"""Of a second-order cone, whose metric is a dense matrix: 400 MB."""
 
 # Entries of a constant by which an approximation is recognized: log_normcdf has seven pieces.
 MOST_ODD = 7
@@ -135,10 +135,20 @@ class ConicProgram:
         """The sign of the program's value in the user's."""
         return -1.0 if self.maximize else 1.0
 
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether all cones are zero or nonnegative."""
+        return all(cone.kind in ("zero", "nonnegative") for cone in self.cones)
+
     def value(self, x: Array) -> float:
         """The objective c'x + x'Px/2 in plain doubles."""
         quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
         return float(self.c @ x) + quadratic
+
+    def gap(self, lower: float, upper: float) -> float:
+        """The gap of two bounds, relative to the larger of 1 and the problem's own value."""
+        offset = self.sign * self.offset
+        return (upper - lower) / max(1.0, abs(lower + offset), abs(upper + offset))
 
     def within(self, bounds: Array) -> ConicProgram:
         """The program with rows x_j <= B_j, then rows -x_j <= B_j, for each finite bound."""
@@ -216,6 +226,17 @@ class CanonicalProblem:
         ids = self.chain.compose_constr_id_map().items()
         return {first: places[last] for first, last in ids if last in places}
 
+    def columns_of_values(self) -> Array:
+        """The program's vector of the values of the user's variables; NaN where it has others."""
+        x = np.full(len(self.program.c), np.nan)
+        for variable in self.problem.variables():
+            places = self._places(variable)
+            if places is not None and variable.value is not None:
+                value = variable.value
+                value = value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+                x[places[places > 0] - 1] = value[places > 0]
+        return x
+
     def direction(self, x: Array) -> dict[cp.Variable, Array]:
         """The values of the user's real variables in a vector of the program's."""
         places = {variable: self._places(variable) for variable in self.problem.variables()}
@@ -247,17 +268,11 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
     cones = _cones(data["dims"])
-    counts = np.diff(scipy.sparse.csr_array(A).indptr).astype(np.float64)
-    if (
-        max(A.shape) > MOST_ROWS
-        or max((cone.rows for cone in cones if cone.kind in ("second_order", "psd")), default=0)
-        > MOST_DENSE
-        or (A.shape[1] > MOST_DENSE and float(counts @ counts) > MOST_PRODUCTS)
-    ):
+    rows = max((cone.rows for cone in cones if cone.kind == "second_order"), default=0)
+    if rows > MOST_ROWS:
         raise Refused(
-            f"The conic program, {A.shape[1]} variables, {A.shape[0]} rows and {A.nnz} entries, is "
-            f"too large: at most {MOST_ROWS} of either, {MOST_DENSE} rows in a cone, and sparse "
-            f"beyond {MOST_DENSE} variables."
+            f"A second-order cone of {rows} rows is too large, at most {MOST_ROWS}: write a long "
+            "norm as the norm of the norms of its parts."
         )
     if P is not None:
         P = scipy.sparse.csc_array(P)

@@ -21,8 +21,8 @@ import scipy
 
 from .arithmetic import TINY, Array, power_of_two_below, two_sum
 from .exact import inner_product, is_psd, matrix_product
-from .gram import DENSE_ORDER, shift_to_psd
-from .program import MOST_DENSE, ConicProgram, Refused, lower_triangle
+from .gram import DENSE_ORDER, MOST_DENSE, shift_to_psd
+from .program import ConicProgram, Refused, lower_triangle
 from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 
 LARGEST_SHIFT = 2.0**-30

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from .arithmetic import Array
-from .program import Cone, ConicProgram, lower_triangle
+from .program import CanonicalProblem, Cone, ConicProgram, lower_triangle
 
 # SCS 3.3 did not return from programs with numbers of 1e200 and 1e-200.
 WIDEST = 1e100
@@ -18,6 +18,13 @@ WIDEST = 1e100
 
 DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 """How far points of first-order methods are moved into the cones, relatively, one try each."""
+
+
+LARGEST = 1e8
+"""Entries of Clarabel's matrix in PSD blocks: 0.8 GB, and its factors as much again."""
+
+FIRST_ORDER = ("SCS", "OSQP")
+"""Solvers whose answers may be far off."""
 
 
 class Start(NamedTuple):
@@ -37,8 +44,13 @@ class Start(NamedTuple):
 
     @property
     def is_interior(self) -> bool:
-        """Whether an interior-point method found it, in the cones: the best start there will be."""
+        """Whether it is the answer of an interior-point method, as that method had it."""
         return self.solver == "CLARABEL"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether there will hardly be a better start."""
+        return self.solver not in FIRST_ORDER
 
     @property
     def depths(self) -> tuple[float, ...]:
@@ -56,6 +68,9 @@ def solve(
     x, s, y, status = np.full(n, np.nan), np.full(m, np.nan), np.full(m, np.nan), "panicked"
     if seconds < math.inf:
         options["time_limit" if solver == "CLARABEL" else "time_limit_secs"] = seconds
+    entries = sum(cone.rows**2 for cone in program.cones if cone.kind == "psd")
+    if solver == "CLARABEL" and entries > LARGEST:
+        return Start(x, s, y, "its PSD blocks are too large for Clarabel", solver)
     with _Panics():
         x, s, y, status = run(program, options)
     return Start(x, s, y, status, solver, time.perf_counter() - began)
@@ -70,26 +85,51 @@ class _Panics:
         return kind is not None and kind.__name__ == "PanicException"
 
 
-def cached_start(problem: Any, program: ConicProgram) -> Start | None:
-    """The answer of Clarabel or SCS that CVXPY keeps for a warm start, if it fits the program."""
+def known_start(canonical: CanonicalProblem) -> Start | None:
+    """The answer that a solved problem has, if it says enough about its conic program.
+
+    Clarabel's and SCS's is the one that CVXPY keeps; that of others is in the values of variables
+    and multipliers, where CVXPY has added no variables of its own.
+    """
+    problem, program = canonical.problem, canonical.program
     stats = problem.solver_stats
     name = "" if stats is None else str(stats.solver_name)
     found = getattr(problem, "_solver_cache", {}).get(name)
-    if found is None or name not in ("CLARABEL", "SCS"):
-        return None
-    if name == "CLARABEL":
-        if not hasattr(found, "get_solution"):
-            return None
+    if name == "CLARABEL" and found is not None and hasattr(found, "get_solution"):
         answer = found.get_solution()
         x, s, y, status = answer.x, answer.s, answer.z, str(answer.status)
-    else:
+    elif name == "SCS" and found is not None:
         x, s, y, status = found["x"], found["s"], found["y"], str(found["info"]["status"])
+    else:
+        return _start_of_values(canonical, name) if name else None
     order, scale = _svec(program.cones, upper=name == "CLARABEL")
     if len(x) != len(program.c) or len(s) != len(program.b):
         return None
     slack, dual = np.empty((2, len(program.b)))
     slack[order], dual[order] = np.array(s) / scale, np.array(y) * scale
     return Start(np.array(x), slack, dual, status, name)
+
+
+def _start_of_values(canonical: CanonicalProblem, name: str) -> Start | None:
+    """The start that values and multipliers are, if these are all that the program has."""
+    problem, program = canonical.problem, canonical.program
+    x, y = canonical.columns_of_values(), np.full(len(program.b), np.nan)
+    places = canonical.rows_of_constraints()
+    for constraint in problem.constraints:
+        rows, value = places.get(constraint.id), constraint.dual_value
+        if rows is None or not isinstance(value, np.ndarray | float):
+            return None
+        value = np.asarray(value, dtype=np.float64)
+        if type(constraint).__name__ == "PSD":
+            i, j = lower_triangle(len(value))
+            value = (value + value.T)[i, j] * np.where(i == j, 0.5, 1.0)
+        value = value.flatten(order="F")
+        if len(value) != rows.stop - rows.start:
+            return None
+        y[rows] = value
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
+    return Start(x, program.b - program.A @ x, y, str(problem.status), name)
 
 
 def _clarabel(program: ConicProgram, options: dict[str, Any]) -> tuple[Any, ...]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from .program import Refused
+
+ENOUGH = 2e-7
+"""A bound this close to the value of the start, relatively, ends the search for a better one."""
+
+
+class NotProven(Exception):
+    """Why there is no proof, in words."""
 
 
 class Steps(list[str]):
@@ -46,3 +56,52 @@ class Steps(list[str]):
         """Begin nothing new from now on."""
         self.is_interrupted = True
         self.append("interrupted: the bounds are those proven until then")
+
+
+Proof = TypeVar("Proof", bound=Any)
+Rungs = Sequence[tuple[str, Callable[[], Proof]]]
+
+
+def first_proof(attempts: Iterable[Callable[[], Proof]]) -> Proof:
+    """The first of some proofs that succeeds."""
+    why: Exception = NotProven("no start was found")
+    for attempt in attempts:
+        try:
+            return attempt()
+        except (NotProven, Refused) as error:  # a program that was made of this one may overflow
+            why = error
+    raise NotProven(str(why))
+
+
+def climb(
+    side: str, rungs: Rungs[Proof], goal: float, is_final: bool, steps: Steps
+) -> Proof | None:
+    """The best proof of the rungs, tried in turn until one is close to the goal.
+
+    Where the start is not final, and there will be a better one, any bound will do.
+    """
+    best: Proof | None = None
+    why, sign = [], 1.0 if side == "lower" else -1.0
+    for name, attempt in rungs:
+        if steps.is_over:
+            why.append("time is up")
+            break
+        steps.begin(f"{side} bound: {name}")
+        began = time.perf_counter()
+        try:
+            found = attempt()
+        except KeyboardInterrupt:
+            steps.interrupt()
+            break
+        except NotProven as error:
+            why.append(f"{name}: {error}")
+            continue
+        seconds = time.perf_counter() - began
+        if best is None or sign * (found.value - best.value) > 0.0:
+            best = found
+            steps.append(f"{side} bound: {name}, {found.value!r} (conic program), {seconds:.2g} s")
+        if not is_final or sign * (goal - best.value) <= ENOUGH * max(1.0, abs(goal)):
+            break
+    if best is None:
+        steps.append(f"{side} bound: none; " + "; ".join(why))
+    return best

@@ -43,12 +43,12 @@ from .exact import (
     nearby_solution,
     scaled_to_integers,
 )
-from .gram import Scaled, inner_products, saddle_solver
-from .lower_bound import ANCHORS, DEAD, NotProven, climb, first_proof, quadratic_above
+from .gram import Scaled, saddle_solver
+from .lower_bound import DEAD, quadratic_above
 from .program import Cone, ConicProgram
 from .rounding import UNIT, at_most, up
-from .start import Start, solve
-from .steps import Steps
+from .start import Start
+from .steps import NotProven, Steps, climb, first_proof
 
 CORRECTIONS = 8
 
@@ -145,8 +145,8 @@ class PrimalProver:
     def correct(self, x: Array, s: Array) -> PrimalProof:
         """Correct an approximate point towards the slack s, and prove the best bound found."""
         A, proper, zero = self.program.A.tocsr(), self.cones.proper, self.zero
-        HA = scipy.sparse.csr_array(self.cones.metric(s, dual=False) @ A)
-        solver = saddle_solver(inner_products(A, HA), A[zero])
+        metric = self.cones.metric(s, dual=False)
+        solver = saddle_solver(metric.gram(A), A[zero])
         if solver is None:
             raise NotProven("the equations of the correction are singular")
         point, last = Pair.of(x), math.inf
@@ -168,7 +168,7 @@ class PrimalProver:
             off = np.zeros(len(s))
             if k < 2:
                 off[proper] = -(e.high + e.low)[proper] - s[proper]  # how far b - Ax is from s
-            point = point.plus(solver(HA.T @ off, -(e.high + e.low)[zero]))
+            point = point.plus(solver(A.T @ metric.times(off), -(e.high + e.low)[zero])[0])
         if best is None:
             raise why
         return best
@@ -197,12 +197,13 @@ def upper_bound(
     goal = program.value(start.x) if target is None else target
     rungs: list[tuple[str, Callable[[], PrimalProof]]] = [
         ("correction", lambda: _from_start(prover, start)),
-        ("anchor", lambda: _anchored(prover)),
         ("exact face", lambda: _exact_primal(program, start)),
     ]
+    if program.is_polyhedral:
+        del rungs[1:]
     if tolerance:
-        rungs[:2] = [("tolerance", lambda: _within_tolerance(prover, start))]
-    return climb("upper", rungs, goal, start.is_interior, steps)
+        rungs[:1] = [("tolerance", lambda: _within_tolerance(prover, start))]
+    return climb("upper", rungs, goal, start.is_final, steps)
 
 
 def _from_start(prover: PrimalProver, start: Start) -> PrimalProof:
@@ -214,20 +215,6 @@ def _from_start(prover: PrimalProver, start: Start) -> PrimalProof:
         return prover.correct(start.x, s)
 
     return first_proof(partial(corrected, depth) for depth in start.depths)
-
-
-def _anchored(prover: PrimalProver) -> PrimalProof:
-    """Solve with b - eps e, e inside K: then b - Ax is inside by eps e, at a loss of eps e'y."""
-    program, e = prover.program, prover.cones.interior()
-
-    def shifted(share: float) -> PrimalProof:
-        shift = share * max(1.0, float(np.abs(program.b).max(initial=0.0)))
-        found = solve(replace(program, b=program.b - shift * e))
-        if not found.is_finite:
-            raise NotProven("no solution of the shifted program")
-        return prover.correct(found.x, found.s + shift * e)
-
-    return first_proof(partial(shifted, share) for share in ANCHORS)
 
 
 def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof:

@@ -1,0 +1,104 @@
+"""Points well inside the cones, near the optimum: Newton's method on the dual barrier problem.
+
+A solver's answer lies on the boundary of the cones, nearer than it meets its equations. The point
+
+    minimize  b'y + mu F(y)   subject to  A'y + c = 0,    F a barrier of K*,
+
+lies inside of K*, and its multiplier x has b - Ax inside of K; their values are apart by mu times
+the degree of F. Since F is logarithmically homogeneous, its Hessian H has H y = -grad F(y); so with
+W = H^-1, a Newton step leads to
+
+    y + dy = 2y - W (b - Ax) / mu   where  A'(y + dy) + c = 0,
+
+that is A'WA x = A'Wb - mu (2A'y + c). In the zero cone y has no barrier, and Ax = b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Array
+from .cones import ConeProduct
+from .gram import saddle_solver
+from .program import ConicProgram
+from .start import Start
+from .steps import Steps
+
+LAST = 1e-7
+"""The gap, relative to the value, at which mu is not lowered: a tenth of what is aimed at."""
+
+FALL = 0.1
+"""By how much mu falls from one center to the next: some eight steps of Newton's method."""
+
+MOST_STEPS = 100
+"""Newton steps in all."""
+
+PUSHED = 1e-6
+"""How far, relatively, the start is moved into the cones: beyond the errors of its equations."""
+
+NEAR_CENTER = 0.5
+"""The square of a Newton step's length in the metric: below 1 it ends inside the cones."""
+
+LEAST_STEP = 1e-4
+"""Shorter steps lead nowhere: there is no center."""
+
+
+def centered(program: ConicProgram, start: Start, steps: Steps) -> list[Start]:
+    """Points inside the cones from an approximate one, nearer and nearer to the optimum."""
+    cones, found = ConeProduct(program.cones), []
+    y, s = (
+        cones.pushed(v, PUSHED * max(1.0, float(np.abs(v).max(initial=0.0))), dual)
+        for v, dual in ((start.y, True), (start.s, False))
+    )
+    y[cones.zero] = 0.0
+    mu = float(y[cones.proper] @ s[cones.proper]) / cones.degree
+    last = LAST * max(1.0, abs(program.value(start.x))) / cones.degree
+    for _ in range(MOST_STEPS):
+        if steps.is_over:
+            break
+        steps.begin(f"centering for a gap of {mu * cones.degree:.1g}")
+        step = _newton_step(program, cones, y, mu)
+        if step is None:
+            break
+        y, x, s, multipliers, is_near = step
+        if is_near:
+            whole = y.copy()
+            whole[cones.zero] = multipliers / mu
+            found.append(Start(x, s, whole, "centered", start.solver))
+            if mu <= last:
+                break
+            mu = max(FALL * mu, last)
+    return found
+
+
+def _newton_step(program: ConicProgram, cones: ConeProduct, y: Array, mu: float) -> Any:
+    """The point y after a step, x, its slack, mu times the rest of y, and whether y was near."""
+    A, b, zero = program.A.tocsr(), program.b, cones.zero
+    metric = cones.metric(y, dual=True)
+    M = metric.gram(A) if program.P is None else metric.gram(A) + mu * program.P
+    solver = saddle_solver(M, A[zero])
+    if solver is None:
+        return None
+    x, multipliers = solver(A.T @ metric.times(b) - mu * (2.0 * (A.T @ y) + program.c), b[zero])
+    s = b - A @ x
+    s[zero] = 0.0
+    image = metric.times(s)
+    with np.errstate(all="ignore"):
+        move = y - image / mu
+        decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu**2
+    step = _largest_step(cones, y, move) if np.isfinite(decrement) else None
+    if step is None:
+        return None
+    return y + step * move, x, s, multipliers, step == 1.0 and decrement < NEAR_CENTER
+
+
+def _largest_step(cones: ConeProduct, y: Array, move: Array) -> float | None:
+    """The whole step, or most of the way to the boundary of K*; None for a step of nothing."""
+    step = 1.0
+    while not cones.holds(y + step * move, dual=True):
+        step *= 0.7
+        if step < LEAST_STEP:
+            return None
+    return step if step == 1.0 else 0.9 * step
