@@ -79,8 +79,8 @@ class SERAPH(BaseSERAPH):
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors
         near; see :func:`seraph_cvx.penalties.manifold_term`.
-    laplacian_neighbors, laplacian_kernel, laplacian_normalised
-        The graph of that term: 7 neighbors, weights "heat" or "binary", normalized or not.
+    laplacian_neighbors : int, default=7
+        How many neighbors a point has in the graph of that term.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False, and any solver other than "newton", runs E-steps and M-steps alone,

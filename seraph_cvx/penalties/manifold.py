@@ -9,16 +9,11 @@ from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 
 
-def manifold_term(
-    X: ArrayLike,
-    laplacian_weight: float = 1.0,
-    n_neighbors: int = 7,
-    kernel: str = "heat",
-    normalised: bool = False,
-) -> FloatArray:
+def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int = 7) -> FloatArray:
     """Sum the manifold term over a graph of nearest neighbors.
 
-    nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2.
+    nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2, with
+    w_ij = exp(-||x_i - x_j||^2 / t), t the mean squared length of an edge.
 
     L = D - W is the Laplacian of the graph that joins each point to its nearest neighbors. The
     term is linear in A, so it only changes R of the M-step (11): every solver, statement and
@@ -32,11 +27,6 @@ def manifold_term(
         The weight nu >= 0 of the term.
     n_neighbors : int
         Two points are joined where one is among the `n_neighbors` nearest of the other.
-    kernel : "heat" or "binary"
-        w_ij = exp(-||x_i - x_j||^2 / t), t the mean squared length of an edge; or w_ij = 1.
-    normalised : bool
-        I - D^{-1/2} W D^{-1/2} instead of D - W, of the centered points (it would otherwise depend
-        on the origin). Its sum is 1/2 sum_ij w_ij ||x_i/sqrt(d_i) - x_j/sqrt(d_j)||_A^2.
 
     Returns
     -------
@@ -46,8 +36,8 @@ def manifold_term(
 
     Examples
     --------
-    >>> manifold_term([[0.0], [1.0], [9.0], [11.0]], n_neighbors=1, kernel="binary")
-    array([[5.]])
+    >>> manifold_term([[0.0], [1.0], [9.0], [10.0]], n_neighbors=1)  # two edges of length 1
+    array([[0.73575888]])
     """
     points = check_points(X)
     nu = check_number(laplacian_weight, "laplacian_weight", 0.0)
@@ -55,18 +45,11 @@ def manifold_term(
     if nu == 0.0:
         return np.zeros((m, m))
     i, j = _neighbors(points, n_neighbors).T
-    weights = np.ones(len(i))
-    if kernel == "heat":
-        squares = np.sum(np.square(points[i] - points[j]), axis=1)
-        weights = np.exp(-squares / max(float(np.mean(squares)), np.finfo(np.float64).tiny))
-    elif kernel != "binary":
-        raise ValueError(f'kernel={kernel!r} is not known: use "heat" or "binary".')
-    scaled = points - points.mean(axis=0)
-    if normalised:
-        degree = sum(np.bincount(ends, weights, len(points)) for ends in (i, j))
-        scaled = scaled / np.sqrt(np.where(degree > 0.0, degree, 1.0))[:, None]
+    V = points[i] - points[j]
+    squares = np.sum(np.square(V), axis=1)
+    weights = np.exp(-squares / max(float(np.mean(squares)), np.finfo(np.float64).tiny))
     # nu/2 w v v' summed over edges: nothing cancels, so the sum is PSD
-    V = (scaled[i] - scaled[j]) * np.sqrt(nu * weights)[:, None]
+    V = V * np.sqrt(nu * weights)[:, None]
     return symmetrize(V.T @ V)
 
 

@@ -5,7 +5,6 @@ are; `draw` makes a figure of its own, and saves it.
 """
 
 from .history import HistoryDisplay
-from .path import PathDisplay
 from .points import MetricDisplay
 from .race import ClaimsDisplay
 from .regions import RegionsDisplay
@@ -14,6 +13,5 @@ __all__ = [
     "ClaimsDisplay",
     "HistoryDisplay",
     "MetricDisplay",
-    "PathDisplay",
     "RegionsDisplay",
 ]

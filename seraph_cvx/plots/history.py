@@ -14,7 +14,7 @@ from ..fit.alternation import Alternation, Iteration
 from ..fit.direct import DirectSolution
 from ..numerics.checks import FloatArray, IntArray
 from .display import Display, Layout
-from .style import PALETTE, SHOWN_MARKERS, SLIDE_WIDTH, draw_line, use_decades, use_integers
+from .style import PALETTE, SHOWN_MARKERS, SLIDE_WIDTH, use_decades, use_integers
 
 SMALLEST_GAP = 1e-16
 """Smaller gaps are drawn at this value: they are rounding."""
@@ -26,7 +26,8 @@ def draw_course(
     ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, y_label: str, title: str = ""
 ) -> None:
     """Draw values by iteration."""
-    draw_line(ax, x, y, color, marker)
+    shape = marker if np.size(y) <= SHOWN_MARKERS else ""
+    ax.plot(x, y, color=color, marker=shape, linewidth=2)
     use_integers(ax.xaxis)
     ax.set(xlabel="iteration", ylabel=y_label, title=title)
     ax.grid(alpha=0.3)

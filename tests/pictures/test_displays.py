@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from instances import random_pairs, random_psd
+from instances import random_psd
 from pictures import assert_drawn
 
-from seraph_cvx import SERAPH, KernelSERAPH, plots, seraph_path
+from seraph_cvx import SERAPH, KernelSERAPH, plots
 from seraph_cvx.plots import (
     HistoryDisplay,
     MetricDisplay,
-    PathDisplay,
     RegionsDisplay,
 )
 from seraph_cvx.plots.style import new_figure, picture_bytes
@@ -34,12 +32,6 @@ HISTORY = HistoryDisplay(
 )
 
 
-@cache
-def short_path(*weights):
-    """A path with these trace weights, or eight of its own."""
-    return seraph_path(random_pairs(3, n_labeled=60), weights or "auto", n_weights=8)
-
-
 def regions(metric, gaps=None):
     truth = np.digitize(X[:, 1], [-0.4, 0.4])
     train = np.where(np.arange(30) < 9, truth[:30], -1)
@@ -52,8 +44,6 @@ CASES = {
     "metric of rank 0": lambda: MetricDisplay.from_result(ZERO, X, Y),
     "history": lambda: HISTORY,
     "history, direct": lambda: HistoryDisplay.from_result([441.0, 352.0, 39.0, 11.9]),
-    "path": lambda: PathDisplay.from_result(short_path()),
-    "path to zero": lambda: PathDisplay.from_result(short_path(1.0, 0.0)),
     "regions": lambda: regions(FULL_RANK, [0.3, 1e-3, 2e-9]),
     "regions of rank 0": lambda: regions(ZERO),
 }
