@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .checker_arithmetic import Malformed, fields, flint, is_psd, number, numbers
+from .checker_arithmetic import Malformed, dot, fields, flint, is_psd, number, numbers
 
 BITS = (256, 1024)  # of the balls; the second where the first do not decide
 BLOCK = 64  # points whose distances are held at a time: 8 MB for 5,000 points
@@ -110,8 +110,7 @@ class Distances:
     def __init__(self, U: Any, V: Any = None) -> None:
         self.U, self.V = U.tolist(), (U if V is None else V).transpose()
         other = self.V.transpose().tolist()
-        pairs = (zip(u, v, strict=True) for u, v in zip(self.U, other, strict=True))
-        self.squares = [sum((a * b for a, b in pair), flint.arb(0)) for pair in pairs]
+        self.squares = [dot(u, v) for u, v in zip(self.U, other, strict=True)]
         self.first, self.block = 0, self._block(0)
 
     def row(self, i: int) -> list[Any]:
@@ -205,7 +204,7 @@ def _bounds(
         for j, c, q in row:
             if near is not None:
                 s = near.row(i)[j] - m_step.eta
-                upper += c * (_softplus(-s) + q * s)
+                upper += c * (q * s - _sigma(s).log())
             if point is not None:
                 off = point.off(i, j, q)
                 lower += c * (_entropy(q - off) - m_step.eta * off)
@@ -318,11 +317,6 @@ def _log_det(matrix: Any) -> Any:
 def _off_diagonal(matrix: Any) -> list[Any]:
     """The entries off the diagonal."""
     return [v for i, row in enumerate(matrix.tolist()) for j, v in enumerate(row) if i != j]
-
-
-def _softplus(t: Any) -> Any:
-    """log(1 + e^t), sharp for every t."""
-    return t + (-t).exp().log1p() if t > 0 else t.exp().log1p()
 
 
 def _sigma(t: Any) -> Any:
