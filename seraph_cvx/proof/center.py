@@ -53,8 +53,8 @@ def centered(program: ConicProgram, start: Start, steps: Steps) -> list[Start]:
         for v, dual in ((start.y, True), (start.s, False))
     )
     y[cones.zero] = 0.0
-    mu = float(y[cones.proper] @ s[cones.proper]) / cones.degree
     last = LAST * max(1.0, abs(program.value(start.x))) / cones.degree
+    mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
     for _ in range(MOST_STEPS):
         if steps.is_over:
             break

@@ -28,6 +28,8 @@ MOST_RANK = 20
 SMALL = 1e-9
 """Eigenvalues of F below this share of the largest count as zero; a wrong V is of no use, only."""
 
+MOST_WHOLE = 2**53
+"""Doubles hold all integers up to this one."""
 
 LENGTHS = 12
 """Steps along a face's column, each four times the last: far beyond, sums lose what they need."""
@@ -111,11 +113,15 @@ def _face_of_column(program: ConicProgram, j: int) -> Face | None:
     if min(-least, largest) > SMALL * max(-least, largest) or rank > MOST_RANK:
         return None
     sign = -1.0 if largest > -least else 1.0  # slack is b - Ax
-    return Face(first, j, sign, *_null_space(F, used, rank, cone.side))
+    space = _null_space(F, used, rank, cone.side)
+    return None if space is None else Face(first, j, sign, *space)
 
 
-def _null_space(F: Array, used: Array, rank: int, side: int) -> tuple[Any, Array]:
-    """Integer vectors that F of a rank is orthogonal to, and the rows where they are alone."""
+def _null_space(F: Array, used: Array, rank: int, side: int) -> tuple[Any, Array] | None:
+    """Integer vectors that F of a rank is orthogonal to, and the rows where they are alone.
+
+    None where doubles do not hold them, or F is singular in the rows that are not alone.
+    """
     order = scipy.linalg.qr(F, mode="r", pivoting=True)[1]
     pivots, rest = order[:rank], order[rank:]
     V = scipy.sparse.eye_array(side, format="lil")
@@ -124,13 +130,16 @@ def _null_space(F: Array, used: Array, rank: int, side: int) -> tuple[Any, Array
             flint.fmpq_mat(rank, len(columns), rationals(F[np.ix_(pivots, columns)].ravel()))
             for columns in (pivots, rest)
         ]
+        if not rank or not tables[0].det():
+            return None
         weights = tables[0].solve(tables[1])
         for k, column in enumerate(used[rest].tolist()):
             values = [weights[i, k] for i in range(rank)]
             scale = math.lcm(*(int(value.q) for value in values))
-            V[column, column] = scale
-            for row, value in zip(used[pivots].tolist(), values, strict=True):
-                V[row, column] = int(-scale * value.p // value.q)
+            entries = [scale, *(int(-scale * value.p // value.q) for value in values)]
+            if max(map(abs, entries)) >= MOST_WHOLE:
+                return None
+            V[[column, *used[pivots].tolist()], column] = entries
     kept = np.setdiff1d(np.arange(side), used[pivots])
     return scipy.sparse.csr_array(V.tocsr()[:, kept]), kept
 
@@ -140,9 +149,9 @@ def restricted(program: ConicProgram, face: Face) -> ConicProgram | None:
     side = face.V.shape[0]
     end = face.row + side * (side + 1) // 2
     T, block = _congruence(face), slice(face.row, end)
-    A, largest = program.A.tocsr(), int(np.diff(T.indptr).max(initial=0))
+    A, most = program.A.tocsr(), float(np.abs(T.data).max(initial=0.0))
     for values in (A[block].data, program.b[block]):
-        if not _sums_are_exact(values, largest * float(abs(T).max())):
+        if not _sums_are_exact(values, most * int(np.diff(T.indptr).max(initial=0))):
             return None
     cones, first = [], 0
     for cone in program.cones:
@@ -177,7 +186,7 @@ def _sums_are_exact(values: Array, factor: float) -> bool:
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     spare = np.frexp((whole & -whole).astype(np.float64))[1] - 1
     lowest = int((powers - 53 + spare).min())
-    return factor * math.ldexp(1.0, int(powers.max()) - lowest) < 2.0**53
+    return factor < math.ldexp(MOST_WHOLE, lowest - int(powers.max()))
 
 
 def _restricted_start(start: Start, face: Face) -> Start:
