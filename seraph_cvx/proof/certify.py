@@ -468,7 +468,7 @@ def _add_bounds(
     """Add bounds one after the other, so that Ctrl-C loses nothing."""
     is_good = start.is_finite and "nfeasible" not in start.status
     if is_good:
-        # With a tolerance t it is V'SV + tV'V >= 0 on a face, and no program of the same form.
+        # a tolerance of S >= -t I would be one of V'SV >= -t V'V on a face
         inner, near, faces = (program, start, ()) if tolerance else on_faces(program, start)
         _add_dual(evidence, inner, near, faces, tolerance, steps)
         evidence.add(None, upper_bound(program, start, tolerance, steps))
@@ -483,7 +483,7 @@ def _add_bounds(
     elif is_good:
         for point in reversed(centered(inner, near, steps)):
             _add_dual(evidence, inner, point, faces, tolerance, steps)
-            outer = lifted(program, faces, point) if faces else point
+            outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
             evidence.add(None, upper_bound(program, outer, tolerance, steps))
             if evidence.gap(program) < math.inf:
                 break

@@ -1,11 +1,11 @@
 """Checks a certificate on paper: reads a file of numbers, and proves its bounds from them anew.
 
-It imports nothing of the package but its own algebra (`checker_arithmetic.py`) and its part for
-M-steps (`m_step_checker.py`), and of others python-flint alone. The program: minimize c'x + x'Px/2
-subject to Ax + s = b, s in K. A dual point proves -b'y - h'Ph/2 where A'y + Ph + c = 0 and y is in
-K*; a primal point proves its value where b - Ax is in K. Points that solve their equations as they
-are stay so; others are moved a little, in rationals where that is quick, or else in balls, of which
-a comparison is true only if proved of all members.
+It imports nothing of the package but its own algebra (`checker_arithmetic.py`), cones
+(`checker_cones.py`) and part for M-steps (`m_step_checker.py`), and of others python-flint alone.
+The program: minimize c'x + x'Px/2 subject to Ax + s = b, s in K. A dual point proves -b'y - h'Ph/2
+where A'y + Ph + c = 0 and y is in K*; a primal point proves its value where b - Ax is in K. Points
+that solve their equations as they are stay so; others are moved a little, in rationals where that
+is quick, or else in balls, of which a comparison is true only if proved of all members.
 
 The format
 ----------
@@ -17,8 +17,12 @@ Conic, version 1: "format": "seraph_cvx conic certificate", "version": 1, and
 - "program": variables, rows, A, b, c, P (or null), cones (kind and size, or exponents), offset,
   maximize, scale (1);
 - "claim": lower and upper (a number or null), infeasible, unbounded (true or false);
-- "dual": y, h (or null), zero_rows, the rows of y that stay zero; "primal": x; "ray_dual": y;
-  "ray_primal": x; each of the four may be null;
+- "dual": y, h (or null), zero_rows, the rows of y that stay zero, and perhaps faces; "primal": x;
+  "ray_dual": y; "ray_primal": x; each of the four may be null;
+- "faces" of dual: a list of row, side, order, i, j and value. In the PSD block of this side that
+  begins at this row, V'SV >= 0 stands for S >= 0; V is side by order, with these integers as its
+  entries. That has more feasible points, so its lower bounds hold. A face counts rows where those
+  before it have changed the program, and y where all have;
 - "tolerance" and "variable_bounds" (numbers, or null): what is assumed besides the program;
 - "diagonal_shift", D with P + D PSD, and "shift_bounds", which prove |x_j| <= B_j where D_j > 0
   (column, rows, multipliers). These two may be missing.
@@ -42,17 +46,21 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 from .checker_arithmetic import (
     Malformed,
     Row,
+    combination,
     dot,
     fields,
     flint,
+    integers,
     is_psd,
     number,
     numbers,
@@ -60,14 +68,14 @@ from .checker_arithmetic import (
     solutions_near,
     sparse,
 )
+from .checker_cones import Cone, cones_of
 from .m_step_checker import check_m_step
 
-PRECISION, HALVINGS = 512, 110  # bits of a ball; a point of two doubles has no smaller distance
+PRECISION = 512  # bits of a ball
 LARGEST_FILE = 1 << 29  # characters
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 ZERO = (0.0).hex()
 ONE_AT_A_TIME = threading.Lock()  # the precision of python-flint is one for all threads
-KINDS = ("zero", "nonnegative", "second_order", "psd", "exponential")
 
 
 @dataclass(frozen=True)
@@ -140,8 +148,10 @@ def _check(content: Any, progress: Callable[[str], object]) -> CheckedCertificat
         return _judged(claim, lower, upper, {}, ())
     program, claim, dual, primal, ray, fall = _program(content)
     infinity = flint.arb("inf")
-    below = -infinity if dual is None else program.lower_bound(dual, program.c, program.convex)
-    below -= program.loss
+    below = -infinity
+    if dual is not None:
+        restricted = reduce(Program.on_face, dual["faces"], program)
+        below = restricted.lower_bound(dual, program.c, program.convex) - program.loss
     above = infinity if primal is None else program.upper_bound(primal)
     lower, upper = (program.offset + program.sign * v for v in (below, above)[:: program.sign])
     gap = -infinity if ray is None else program.lower_bound(ray | {"h": None}, program.n * [0], [])
@@ -184,7 +194,9 @@ def _program(content: Any) -> tuple[Any, ...]:
         raise Malformed("infeasible and unbounded of the claim have to be true or false")
     if bounds is not None and (infeasible or unbounded):
         raise Malformed("infeasible or unbounded is not claimed within bounds on variables")
-    letters = {"dual": "y h zero_rows", "primal": "x", "ray_dual": "y", "ray_primal": "x"}
+    letters = {"dual": "y h zero_rows faces", "primal": "x", "ray_dual": "y", "ray_primal": "x"}
+    if points[0] is not None:
+        points[0] = {"faces": []} | points[0]
     for name, point in zip(letters, points, strict=True):
         if point is not None:
             fields(point, letters[name], words=f"{name} has to have")
@@ -236,7 +248,7 @@ class Program:
         entries = [(i, j, value) for i, row in enumerate(self.P) for j, value in row.items()]
         if any(self.P[j].get(i) != value for i, j, value in entries):
             raise Malformed("P is not symmetric")
-        self.cones = list(_cones(cones, self.k))
+        self.cones = list(cones_of(cones, self.k))
         self.cone_of = [k for k, cone in enumerate(self.cones) for _ in cone.rows]
         self.offset, self.sign = number(offset), -1 if maximize else 1
         self.tolerance = 0 if tolerance is None else number(tolerance)
@@ -259,7 +271,7 @@ class Program:
         for sign in (1, -1):
             for j, B in known:
                 self.cone_of.append(len(self.cones))
-                self.cones.append(Cone("nonnegative", [len(self.b)], {len(self.b): 1}, ()))
+                self.cones.append(Cone("nonnegative", [len(self.b)], {0: 1}, ()))
                 self.A.append({j: flint.fmpq(sign)})
                 self.b.append(B)
         self.k = len(self.b)
@@ -283,12 +295,8 @@ class Program:
             if not all(cone.contains(y, dual=True) for cone in cones):
                 raise Malformed("multipliers of shift_bounds are not in the dual cone")
             bound = dot(mu, self.b) + self.relaxed(cones, y)
-            a: Row = {}
-            for i, value in mu.items():
-                for j, entry in self.A[i].items():
-                    a[j] = a.get(j, 0) + value * entry
+            a = combination(mu, self.A)
             own = a.pop(column)
-            a = {j: v for j, v in a.items() if v != 0}
             bound += dot([abs(v) for v in a.values()], [ends[v > 0][j] for j, v in a.items()])
             ends[own < 0][column] = min(
                 bound / abs(own), ends[own < 0].get(column, bound / abs(own))
@@ -304,9 +312,43 @@ class Program:
         if not is_psd(self.convex):
             raise Malformed("P is not proved positive semidefinite")
 
+    def on_face(self, given: Any) -> Program:
+        """The program in which V'SV >= 0 stands for S >= 0; with more points, whatever V is."""
+        first, side, order, i, j, value = fields(
+            given, "row side order i j value", words="a face has to have"
+        )
+        integers([first, side, order], 3)
+        end = first + math.comb(side + 1, 2)
+        if ("psd", range(first, end)) not in [(cone.kind, cone.rows) for cone in self.cones]:
+            raise Malformed("a face is not of the rows of a PSD block")
+        if not 0 <= order <= side:
+            raise Malformed("a face has more columns than rows, or fewer than none")
+        columns = sparse({"row": j, "column": i, "value": value}, order, side, integers)
+        places = {at: k for k, at in enumerate(combinations_with_replacement(range(side), 2))}
+        maps: list[Row] = []
+        for u, v in combinations_with_replacement(columns, 2):
+            maps.append({})
+            for (s, x), (t, y) in product(u.items(), v.items()):
+                at = places[min(s, t), max(s, t)]
+                maps[-1][at] = maps[-1].get(at, 0) + x * y
+        found = copy(self)
+        A, b = self.A[first:end], self.b[first:end]
+        found.A = self.A[:first] + [combination(row, A) for row in maps] + self.A[end:]
+        found.b = self.b[:first] + [dot(row, b) for row in maps] + self.b[end:]
+        found.cones, found.k = [], 0
+        for cone in self.cones:
+            if (cone.kind, cone.rows) == ("psd", range(first, end)):
+                e = [cone.e.get(at, 0) for at in range(end - first)]
+                cone = replace(cone, rows=maps, e={at: dot(row, e) for at, row in enumerate(maps)})
+            rows = range(found.k, found.k + len(cone.rows))
+            if rows:
+                found.cones.append(replace(cone, rows=rows))
+            found.k = rows.stop
+        return found
+
     def relaxed(self, cones: Iterable[Cone], y: Any) -> Any:
         """What a tolerance adds to b'y: e is inside of each cone."""
-        return self.tolerance * sum(abs(dot(cone.e, y)) for cone in cones)
+        return self.tolerance * sum(abs(dot(cone.e, [y[i] for i in cone.rows])) for cone in cones)
 
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
@@ -344,86 +386,12 @@ class Program:
             for near in solutions_near([(self.A[i], b[i]) for i in exact] + still, x, self.n * [1]):
                 values = enumerate(products(self.A, near))
                 slack = [0 if i in exact else b[i] - value for i, value in values]
-                for i, sign in (entry for cone in self.cones for entry in cone.e.items()):
-                    slack[i] += sign * tolerance
+                for cone in self.cones:
+                    for i, e in cone.e.items():
+                        slack[cone.rows[i]] += e * tolerance
                 if all(cone.contains(slack) for cone in self.cones):
                     return dot(self.c, near) + dot(products(self.P, near), near) / 2
         return flint.arb("inf")
-
-
-@dataclass(frozen=True)
-class Cone:
-    """A cone, its rows, and e, where a tolerance t asks that s + t e is in the cone."""
-
-    kind: str
-    rows: Sequence[int]
-    e: Row
-    exponents: Sequence[Any]
-
-    def contains(self, point: Any, dual: bool = False) -> bool:
-        """Whether the cone, or its dual, is proved to contain a point; not asked of equalities."""
-        z = [point[i] for i in self.rows]
-        if self.kind in ("zero", "nonnegative", "second_order"):
-            inside = z[0] >= 0 and z[0] * z[0] >= sum(value * value for value in z[1:])
-            return self.kind == "zero" or bool(inside)
-        if self.kind == "psd":
-            rows: list[Row] = [{} for _ in self.e]
-            places = combinations_with_replacement(range(len(rows)), 2)  # column by column
-            for (i, j), value in zip(places, z, strict=True):
-                if not value == 0:  # noqa: SIM201
-                    rows[i][j] = rows[j][i] = value / flint.fmpq(2 if dual and i != j else 1)
-            return is_psd(rows)
-        if self.kind == "exponential":
-            u, v, w = z if not dual else (z[0] - z[1], -z[0], *z[2:])  # mapped to the cone
-            if v == 0 or u == 0:
-                return bool(v >= 0 and u <= 0 and w >= v)
-            return bool(v > 0 and flint.arb(v) * (flint.arb(u) / v).exp() <= w)
-        w, scales = abs(z.pop()), self.exponents if dual else len(z) * [1]
-        powers = [(u / s, a) for u, s, a in zip(z, scales, self.exponents, strict=True)]
-        if w == 0 or not all(u > 0 for u, _ in powers):
-            return bool(w == 0) and all(u >= 0 for u, _ in powers)
-        return bool(w <= sum(flint.arb(u).log() * a for u, a in powers).exp())
-
-    def radii(self, point: Sequence[Any], fixed: Container[int], size: Any) -> list[Any]:
-        """How far each row may move, about, without leaving the dual cone; 0 where it is fixed."""
-        radius = size if self.kind == "zero" else max(abs(point[i]) for i in self.rows)
-        found, low, high = [0 for _ in self.rows], 1, HALVINGS
-        while low <= high:
-            halvings = (low + high) // 2
-            radii = [0 if i in fixed else radius / flint.fmpq(2**halvings) for i in self.rows]
-            cube = {i: flint.arb(point[i], r) for i, r in zip(self.rows, radii, strict=True)}
-            if self.contains(cube, dual=True):
-                found, high = radii, halvings - 1
-            else:
-                low = halvings + 1
-        return found
-
-
-def _cones(content: list[Any], n_rows: int) -> Iterator[Cone]:
-    """The blocks of the rows, which they must cover; nonnegative rows one by one."""
-    start = 0
-    for kind, given in content:
-        exponents: list[Any] = []
-        if kind in ("power", "power_nd"):
-            exponents = [number(value) for value in ([given] if kind == "power" else given)]
-            exponents += [1 - exponents[0]] if kind == "power" else []
-            if min(exponents) <= 0 or abs(sum(exponents) - 1) * 10**12 > 1:
-                raise Malformed("a power cone whose exponents are not positive with sum 1")
-            exponents = [value / sum(exponents) for value in exponents]
-        elif type(given) is not int or not 0 <= given <= n_rows or kind not in KINDS:
-            raise Malformed("a cone of an unknown kind or size")
-        side = given if kind == "psd" else 0
-        size = len(exponents) + 1 if exponents else math.comb(side + 1, 2) if side else given
-        rows, start = range(start, start + size), start + size
-        if kind in ("zero", "nonnegative"):
-            yield from (Cone(kind, [i], {i: 1}, ()) for i in rows)
-        else:
-            diagonal = [rows[i * side - i * (i - 1) // 2] for i in range(side)]
-            ones = {"second_order": rows[:1], "psd": diagonal, "exponential": rows}
-            first = {rows[0]: -1} if kind == "exponential" else {}
-            yield Cone(kind, rows, dict.fromkeys(ones.get(kind, rows[:-1]), 1) | first, exponents)
-    if start != n_rows:
-        raise Malformed("the cones do not cover the rows")
 
 
 def _beyond(bound: Any, direction: int) -> float | None:

@@ -9,7 +9,7 @@ in balls. All of it is python-flint, and nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from importlib import import_module
@@ -55,13 +55,24 @@ def numbers(content: Any, length: int) -> list[Any]:
     return [sum(map(number, v)) if type(v) is list else number(v) for v in content]
 
 
-def sparse(content: Any, n_rows: int, n_columns: int) -> list[Row]:
+def integers(content: Any, length: int) -> list[int]:
+    """Integers."""
+    if type(content) is not list or [*map(type, content)] != length * [int]:
+        raise Malformed("no list of integers, or one whose length is not the announced one")
+    return content
+
+
+def sparse(
+    content: Any,
+    n_rows: int,
+    n_columns: int,
+    read: Callable[[Any, int], list[Any]] = numbers,
+) -> list[Row]:
     """The rows of a matrix given by its entries."""
     row, column, value = fields(content, "row column value", words="a matrix has to have")
     rows: list[Row] = [{} for _ in range(n_rows)]
-    for i, j, entry in zip(row, column, numbers(value, len(row)), strict=True):
-        if type(i) is not int or type(j) is not int:
-            raise Malformed("the place of an entry is no integer")
+    places = integers(row, len(row)), integers(column, len(row))
+    for i, j, entry in zip(*places, read(value, len(row)), strict=True):
         if not (0 <= i < n_rows and 0 <= j < n_columns) or j in rows[i]:
             raise Malformed("an entry outside of its matrix, or twice in one place")
         rows[i][j] = entry
@@ -246,6 +257,15 @@ def dot(vector: Row | Sequence[Any], x: Row | Sequence[Any]) -> Any:
     """The product of two vectors, the first one perhaps sparse."""
     places = vector.items() if isinstance(vector, dict) else enumerate(vector)
     return sum((value * x[j] for j, value in places), flint.fmpq(0))
+
+
+def combination(weights: Row, rows: Sequence[Row]) -> Row:
+    """A sum of multiples of sparse rows."""
+    found: Row = {}
+    for i, weight in weights.items():
+        for j, value in rows[i].items():
+            found[j] = found.get(j, 0) + weight * value
+    return {j: value for j, value in found.items() if value != 0}
 
 
 def products(rows: Iterable[Row], x: Sequence[Any]) -> list[Any]:

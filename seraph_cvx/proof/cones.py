@@ -58,7 +58,7 @@ class Blocks:
     @property
     def degree(self) -> int:
         """The degree of the barrier of a block, which is logarithmically homogeneous."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
     def at(self, k: int) -> Blocks:
         """The block number k alone."""

@@ -18,8 +18,8 @@ from .arithmetic import Array
 from .cones import Blocks, ConeProduct, Semidefinite
 from .rounding import up
 
-# Equations that are solved, columns (and rows) among which dependences are looked for, and entries of a matrix
-# that is multiplied, at most, in fractions.
+# Equations that are solved, rows or columns among which dependences are looked for, and entries of
+# a matrix that is multiplied, at most, in fractions.
 MOST_EQUATIONS, MOST_COLUMNS, MOST_ENTRIES = 80, 800, 20_000
 
 DEPENDENT = 1e-9
@@ -36,7 +36,9 @@ SNAPS = (6, 20, 40)
 
 def is_small(A: Any, P: Any) -> bool:
     """Whether products with these matrices are quick in fractions."""
-    return max(A.shape) <= MOST_COLUMNS and A.nnz + (0 if P is None else P.nnz) <= MOST_ENTRIES
+    return (
+        bool(max(A.shape) <= MOST_COLUMNS) and A.nnz + (0 if P is None else P.nnz) <= MOST_ENTRIES
+    )
 
 
 def inner_product(a: Iterable[float | Fraction], b: Iterable[Fraction]) -> Fraction:

@@ -149,9 +149,9 @@ def restricted(program: ConicProgram, face: Face) -> ConicProgram | None:
     side = face.V.shape[0]
     end = face.row + side * (side + 1) // 2
     T, block = _congruence(face), slice(face.row, end)
-    A, most = program.A.tocsr(), float(np.abs(T.data).max(initial=0.0))
+    A, largest = program.A.tocsr(), int(np.diff(T.indptr).max(initial=0))
     for values in (A[block].data, program.b[block]):
-        if not _sums_are_exact(values, most * int(np.diff(T.indptr).max(initial=0))):
+        if not _sums_are_exact(values, largest * float(abs(T.data).max(initial=0.0))):
             return None
     cones, first = [], 0
     for cone in program.cones:

@@ -529,7 +529,7 @@ def _proven(
             loss = inner(IntegerRows.of(P).times(h), h) / 2
         value = -inner(exact.b[:m], found.y[:m]) - loss
         y = _of_rows(found.y[:m], program, tolerance)
-        dual = DualProof(down(_fraction(value)), y, h and fractions(h))
+        dual = DualProof(down(_fraction(value)), y, None if h is None else fractions(h))
     if found.x is not None:
         x = found.x[:n]
         cost = inner(exact.c[:n], x)

@@ -6,7 +6,6 @@ import math
 import time
 from typing import Any, NamedTuple
 
-import cvxpy as cp
 import numpy as np
 import scipy
 
@@ -20,6 +19,9 @@ WIDEST = 1e100
 DEPTHS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 """How far points of first-order methods are moved into the cones, relatively, one try each."""
 
+
+LARGEST = 1e8
+"""Entries of Clarabel's matrix in PSD blocks: 0.8 GB, and its factors as much again."""
 
 FIRST_ORDER = ("SCS", "OSQP")
 """Solvers whose answers may be far off."""
@@ -66,6 +68,9 @@ def solve(
     x, s, y, status = np.full(n, np.nan), np.full(m, np.nan), np.full(m, np.nan), "panicked"
     if seconds < math.inf:
         options["time_limit" if solver == "CLARABEL" else "time_limit_secs"] = seconds
+    entries = sum(cone.rows**2 for cone in program.cones if cone.kind == "psd")
+    if solver == "CLARABEL" and entries > LARGEST:
+        return Start(x, s, y, "its PSD blocks are too large for Clarabel", solver)
     with _Panics():
         x, s, y, status = run(program, options)
     return Start(x, s, y, status, solver, time.perf_counter() - began)
@@ -90,7 +95,7 @@ def known_start(canonical: CanonicalProblem) -> Start | None:
     stats = problem.solver_stats
     name = "" if stats is None else str(stats.solver_name)
     found = getattr(problem, "_solver_cache", {}).get(name)
-    if name == "CLARABEL" and hasattr(found, "get_solution"):
+    if name == "CLARABEL" and found is not None and hasattr(found, "get_solution"):
         answer = found.get_solution()
         x, s, y, status = answer.x, answer.s, answer.z, str(answer.status)
     elif name == "SCS" and found is not None:
@@ -115,7 +120,7 @@ def _start_of_values(canonical: CanonicalProblem, name: str) -> Start | None:
         if rows is None or not isinstance(value, np.ndarray | float):
             return None
         value = np.asarray(value, dtype=np.float64)
-        if isinstance(constraint, cp.constraints.PSD):
+        if type(constraint).__name__ == "PSD":
             i, j = lower_triangle(len(value))
             value = (value + value.T)[i, j] * np.where(i == j, 0.5, 1.0)
         value = value.flatten(order="F")

@@ -42,7 +42,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     if solvers is None:
         others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
         return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
-    chosen = chosen_entrants(solvers, _of_name, callable, f"{__name__}:call_on_m_step")
+    chosen = chosen_entrants(solvers, _of_name, callable, f"{__name__}:_call_on_m_step")
     for entrant in chosen:
         name = entrant.solver.partition("(")[0]
         if name in _OUR_SOLVERS and entrant not in _our_entrants():
@@ -158,7 +158,7 @@ def our_solver(
     )
 
 
-def call_on_m_step(
+def _call_on_m_step(
     objective: MStepObjective,
     tol: float,
     time_limit: float,

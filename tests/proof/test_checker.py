@@ -642,7 +642,7 @@ def test_the_precision_of_others_is_left_as_it_was(check):
 
 
 def test_the_checker_stands_alone():
-    rooms = {"checker", "checker_arithmetic", "m_step_checker"}
+    rooms = {"checker", "checker_arithmetic", "checker_cones", "m_step_checker"}
     for room in rooms:
         source = Path(checker.__file__).with_name(f"{room}.py").read_text()
         assert source.count("\n") <= 440
