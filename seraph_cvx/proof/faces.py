@@ -61,7 +61,8 @@ def on_faces(program: ConicProgram, start: Start) -> tuple[ConicProgram, Start, 
     quadratic = np.zeros(len(program.c), dtype=bool)
     if program.P is not None:
         quadratic = np.diff(program.P.indptr) > 0
-    for j in np.flatnonzero((program.c == 0.0) & ~quadratic).tolist():
+    has_matrices = any(cone.kind == "psd" for cone in program.cones)
+    for j in np.flatnonzero(has_matrices & (program.c == 0.0) & ~quadratic).tolist():
         found = _face_of_column(program, j)
         if found is not None and all(face.row != found.row for face in faces):
             smaller = restricted(program, found)
@@ -91,14 +92,12 @@ def _face_of_column(program: ConicProgram, j: int) -> Face | None:
     A = program.A
     span = slice(A.indptr[j], A.indptr[j + 1])
     rows, data = A.indices[span], A.data[span]
-    first = 0
-    for cone in program.cones:
-        if rows.size and first <= rows.min() and rows.max() < first + cone.rows:
-            break
-        first += cone.rows
-    else:
+    if not rows.size:
         return None
-    if cone.kind != "psd":
+    ends = np.cumsum([cone.rows for cone in program.cones])
+    k = int(np.searchsorted(ends, rows.min(), side="right"))
+    cone, first = program.cones[k], int(ends[k]) - program.cones[k].rows
+    if cone.kind != "psd" or rows.max() >= ends[k]:
         return None
     i, k = (index[rows - first] for index in lower_triangle(cone.side))
     used = np.unique(i[i == k])
