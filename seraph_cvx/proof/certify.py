@@ -481,11 +481,11 @@ def _add_bounds(
             if evidence.gap(program) <= NEAR or evidence.moved:
                 break
     elif is_good:
-        for point in reversed(centered(inner, near, steps)):
+        for point in centered(inner, near, steps):
             _add_dual(evidence, inner, point, faces, tolerance, steps)
             outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
             evidence.add(None, upper_bound(program, outer, tolerance, steps))
-            if evidence.gap(program) < math.inf:
+            if evidence.gap(program) <= NEAR:
                 break
 
 

@@ -1,9 +1,8 @@
 """The numbers of the checkers: how they are read, and the linear algebra of balls and fractions.
 
-A symmetric matrix is proved PSD as it is eliminated, row by row while it is sparse; of a dense rest
-T it is proved at once, by a V, found by rounding, with VTV' near the identity. Equations are solved
-by moving few entries of a point, as they are eliminated in rationals, or else by the least step,
-in balls. All of it is python-flint, and nothing else.
+A symmetric matrix is proved PSD as it is eliminated, row by row while it is sparse, and by halves
+where it is dense. Equations are solved by moving few entries of a point, as they are eliminated in
+rationals, or else by the least step, in balls. All of it is python-flint, and nothing else.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def numbers(content: Any, length: int) -> list[Any]:
     """Numbers, or sums of lists of them, as rationals."""
     if type(content) is not list or len(content) != length:
         raise Malformed("no list, or one whose length is not the announced one")
-    return [sum(map(number, v)) if type(v) is list else number(v) for v in content]
+    return [sum(map(number, v), flint.fmpq(0)) if type(v) is list else number(v) for v in content]
 
 
 def integers(content: Any, length: int) -> list[int]:
@@ -98,7 +97,7 @@ def _is_definite(left: dict[int, Row], budget: float = math.inf) -> bool:
         size, i = heappop(queue)
         if i not in left or len(left[i]) != size:
             continue
-        if DENSE < size >= len(left) / 4 and not is_exact and _has_inverse_root(left):
+        if DENSE < size >= len(left) / 4 and not is_exact and _is_dense_definite(left):
             return True
         row = left.pop(i)
         pivot = row.pop(i, 0)
@@ -117,49 +116,39 @@ def _is_definite(left: dict[int, Row], budget: float = math.inf) -> bool:
     return True
 
 
-def _has_inverse_root(left: dict[int, Row]) -> bool:
-    """Whether a V is found by rounding with VTV' strictly diagonally dominant: T is definite."""
+def _is_dense_definite(left: dict[int, Row]) -> bool:
+    """Whether a matrix near T, less a bound on the norm of what it is off, is positive definite."""
     places = sorted(left)
-    scale = [_power_of_two(left[i].get(i, 0)) for i in places]
+    if not all(left[i].get(i, 0) > 0 for i in places):
+        return False
+
+    def scaled(i: int, j: int) -> Any:
+        return left[i].get(j, 0) * scale[i] * scale[j]
+
     with flint.ctx.workprec(DENSE_BITS):
-        T = flint.arb_mat(
-            [[left[i].get(j, 0) * s * t for j, t in zip(places, scale, strict=True)]
-             for i, s in zip(places, scale, strict=True)]
-        )  # fmt: skip
-        V = _inverse_root(T.mid().tolist())
-        if V is None:
-            return False
-        near = (V * T * V.transpose()).tolist()
-    return all(2 * row[i] > sum(map(abs, row)) for i, row in enumerate(near))
+        scale = {i: left[i][i].rsqrt().mid() for i in places}
+        T = [[scaled(min(i, j), max(i, j)) for j in places] for i in places]
+        off = max(sum((v.rad() for v in row), flint.arb(0)).upper() for row in T)
+        near = flint.arb_mat(T).mid().tolist()
+        for i, row in enumerate(near):
+            row[i] -= off
+        return _has_definite_halves(near)
 
 
-def _power_of_two(value: Any) -> Any:
-    """A power of two s for which s * s * value is about 1; 1 where it is not positive."""
-    if not value > 0:
-        return flint.arb(1)
-    mantissa, exponent = flint.arb(value).mid().man_exp()
-    return flint.arb(2) ** (-(int(exponent) + mantissa.bit_length()) // 2)
-
-
-def _inverse_root(rows: list[list[Any]]) -> Any:
-    """About the inverse of a Cholesky factor, by halves; None where a pivot is not positive."""
+def _has_definite_halves(rows: list[list[Any]]) -> bool:
+    """Whether a first part of a symmetric matrix is definite, and the rest without its share."""
+    if len(rows) == 1:
+        return bool(rows[0][0] > 0)
     half = len(rows) // 2
-    if not half:
-        pivot = rows[0][0]
-        return flint.arb_mat([[pivot.rsqrt().mid()]]) if pivot > 0 else None
-    first = _inverse_root([row[:half] for row in rows[:half]])
-    if first is None:
-        return None
-    L = (flint.arb_mat([row[:half] for row in rows[half:]]) * first.transpose()).mid()
-    corner = flint.arb_mat([row[half:] for row in rows[half:]]) - L * L.transpose()
-    second = _inverse_root(corner.mid().tolist())
-    if second is None:
-        return None
-    below = -(second * (L * first).mid()).mid()
-    top = [row + [0] * (len(rows) - half) for row in first.tolist()]
-    return flint.arb_mat(
-        top + [a + b for a, b in zip(below.tolist(), second.tolist(), strict=True)]
-    )
+    first = [row[:half] for row in rows[:half]]
+    if not _has_definite_halves(first):
+        return False
+    beside, rest = (flint.arb_mat([row[half:] for row in r]) for r in (rows[:half], rows[half:]))
+    try:
+        share = beside.transpose() * flint.arb_mat(first).solve(beside)
+    except ZeroDivisionError:
+        return False
+    return _has_definite_halves((rest - share).tolist())
 
 
 def solutions_near(

@@ -40,7 +40,8 @@ class _AffineRows:
 def _triangle(i: Array, j: Array) -> Array:
     """The place of an entry of a symmetric matrix among those of its lower triangle, by rows."""
     high = np.maximum(i, j)
-    return high * (high + 1) // 2 + np.minimum(i, j)
+    place: Array = high * (high + 1) // 2 + np.minimum(i, j)
+    return place
 
 
 def _begins(sizes: Any) -> Array:
@@ -112,7 +113,6 @@ SIZES = {
     **dict.fromkeys(("F", "L=", "L+", "L-", "Q"), (1, math.inf)),
     "QR": (2, math.inf),
     "EXP": (3, 3),
-    "POW": (3, 3),
 }
 """The least and the largest number of rows of each cone."""
 
@@ -213,15 +213,17 @@ class _CbfReader:
         self, table: Table, all_begins: dict[str, Array], parts: tuple[str, ...], none: int
     ) -> Array:
         """The rows that the lines of a table are about, by its index of one of these parts."""
+        place: Array = np.full(table.columns.shape[1], none)
         for part in set(parts) & set(table.names):
             begins = all_begins[part]
-            if not part.startswith("PSD"):
-                return begins[0] + table.index(part, 0, begins[-1] - begins[0] - 1)
-            block = table.index(part, 0, len(begins) - 2)
-            orders = np.array([order for _, order in self.blocks[part]], dtype=np.int64)
-            i, j = (table.index(name, 0, orders[block] - 1) for name in ("row", "column"))
-            return begins[block] + _triangle(i, j)
-        return np.full(table.columns.shape[1], none)
+            if part.startswith("PSD"):
+                block = table.index(part, 0, len(begins) - 2)
+                orders = np.array([order for _, order in self.blocks[part]], dtype=np.int64)
+                i, j = (table.index(name, 0, orders[block] - 1) for name in ("row", "column"))
+                place = begins[block] + _triangle(i, j)
+            else:
+                place = begins[0] + table.index(part, 0, begins[-1] - begins[0] - 1)
+        return place
 
     def stated(self) -> cp.Problem:
         """The problem in CVXPY."""
@@ -253,19 +255,19 @@ class _CbfReader:
                     is_psd = rows.psd(begin, size)
                     constraints.append(named(is_psd, range(size), f"{part} {k}"))
                 elif kind != "F":
-                    group = groups.setdefault((kind, 0 if kind[0] == "L" else size), [])
-                    group.append(np.arange(begin, begin + size))
-            for (kind, size), places in groups.items():
-                at = np.array(places).T if size else np.concatenate(places)
+                    width = 1 if kind[0] == "L" else size
+                    places = np.arange(begin, begin + size).reshape(-1, width)
+                    groups.setdefault((kind, width), []).append(places)
+            for (kind, _), group in groups.items():
+                at = np.vstack(group).T
                 is_in = self.in_cone(kind, rows, at)
-                numbers = (at[0] if size else at) - begins[part][0]
-                constraints.append(named(is_in, numbers, f"{part} {kind}"))
+                constraints.append(named(is_in, at[0] - begins[part][0], f"{part} {kind}"))
         return cp.Problem(sense(cp.sum(rows[np.array([0])])), constraints)
 
     def in_cone(self, kind: str, rows: _AffineRows, at: Array) -> cp.Constraint:
         """The constraint that the rows of each column of `at` are in a cone."""
         if kind[0] == "L":
-            return {"L=": operator.eq, "L+": operator.ge, "L-": operator.le}[kind](rows[at], 0)
+            return {"L=": operator.eq, "L+": operator.ge, "L-": operator.le}[kind](rows[at[0]], 0)
         if kind == "Q":
             return cp.SOC(rows[at[0]], rows[at[1:]], axis=0)
         if kind == "QR":  # 2uv = (u + v/2)^2 - (u - v/2)^2, without rounding

@@ -1,4 +1,4 @@
-"""Rational arithmetic for small programs: exact dependences, exact solutions, exact membership.
+"""Rational arithmetic for small programs: exact solutions near a point, exact membership.
 
 What floating point suggests (a rank, a support, a set of rows that are tight) is only where to
 look; every relation is verified in fractions, for the doubles as they are.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
 
 from .arithmetic import Array
 from .cones import Blocks, ConeProduct, Semidefinite
+from .rational import solve
 from .rounding import up
 
 # Equations that are solved, rows or columns among which dependences are looked for, and entries of
@@ -55,88 +56,11 @@ def matrix_product(matrix: Any, x: Sequence[Fraction]) -> list[Fraction]:
     return [inner_product(data[a:b], [x[j] for j in columns[a:b]]) for a, b in ends]
 
 
-def solve_fractions(M: list[list[Fraction]], rhs: list[Fraction]) -> list[Fraction] | None:
-    """Solve a square system exactly, by Bareiss's elimination in integers; None if singular."""
-    n, rows, last = len(M), [], 1
-    for equation in ([*row, value] for row, value in zip(M, rhs, strict=True)):
-        scale = math.lcm(*(x.denominator for x in equation))
-        rows.append([int(x * scale) for x in equation])
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if rows[i][k]), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        top, head = rows[k], rows[k][k]
-        for i in range(k + 1, n):
-            row, factor = rows[i], rows[i][k]
-            rows[i] = [0] * (k + 1) + [
-                (head * row[j] - factor * top[j]) // last for j in range(k + 1, n + 1)
-            ]
-        last = head
-    solution = [Fraction(0)] * n
-    for k in range(n - 1, -1, -1):
-        solution[k] = (rows[k][n] - inner_product(rows[k][k + 1 : n], solution[k + 1 :])) / rows[k][
-            k
-        ]
-    return solution
-
-
-class Dependences(NamedTuple):
-    """Columns that imply the others exactly; or a line z with Ez = 0 and c'z != 0."""
-
-    kept: Array
-    line: list[Fraction] | None
-
-
-def _ranked(M: Array) -> tuple[int, Array, Array]:
-    """The rank of a matrix, nearly, an order of its columns, and R of its QR factorization."""
+def _ranked(M: Array) -> tuple[int, Array]:
+    """The rank of a matrix, nearly, and an order of its columns."""
     R, order = scipy.linalg.qr(M, mode="r", pivoting=True)
     sizes = np.abs(np.diag(R[: min(R.shape)]))
-    return int((sizes > DEPENDENT * max(sizes, default=0.0)).sum()), order, R
-
-
-def dependent_columns(E: Any, c: Array) -> Dependences | None:
-    """Find columns of a sparse matrix that are exact combinations of others, c_j included.
-
-    None where nothing was found: the columns may be independent, or nearly dependent.
-    """
-    n = E.shape[1]
-    if not n or n > MOST_COLUMNS or E.shape[0] * n > 4e6:
-        return None
-    D = E.toarray()
-    lengths = np.sqrt(np.square(D).sum(axis=0))
-    if not np.isfinite(lengths).all():
-        return None
-    rank, order, R = _ranked(D / np.where(lengths > 0.0, lengths, 1.0))
-    basis, dropped = order[:rank], []
-    weights = scipy.linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:])
-    for j, weight in zip(order[rank:].tolist(), weights.T, strict=True):
-        support = basis[np.abs(weight) > DEPENDENT]
-        relation = _relation(D, j, support)
-        if relation is None:
-            continue
-        if Fraction(c[j]) != inner_product(c[support].tolist(), relation):
-            line = [Fraction(0)] * n
-            line[j] = Fraction(1)
-            for i, k in zip(support.tolist(), relation, strict=True):
-                line[i] = -k
-            return Dependences(basis, line)
-        dropped.append(j)
-    return Dependences(np.setdiff1d(np.arange(n), dropped), None) if dropped else None
-
-
-def _relation(D: Array, j: int, support: Array) -> list[Fraction] | None:
-    """Exact k with D[:, j] = D[:, support] k, or None."""
-    touched = np.flatnonzero((D[:, support] != 0.0).any(axis=1) | (D[:, j] != 0.0))
-    if len(support) > min(MOST_EQUATIONS, len(touched)):
-        return None
-    k = _solve_on(D, touched, support, [Fraction(v) for v in D[:, j].tolist()])
-    exact = (
-        k is not None
-        and _fits(k)
-        and all(inner_product(D[i, support].tolist(), k) == Fraction(D[i, j]) for i in touched)
-    )
-    return k if exact else None
+    return int((sizes > DEPENDENT * max(sizes, default=0.0)).sum()), order
 
 
 def _solve_on(D: Array, rows: Array, columns: Array, f: Sequence[Fraction]) -> Any:
@@ -144,9 +68,8 @@ def _solve_on(D: Array, rows: Array, columns: Array, f: Sequence[Fraction]) -> A
     part = D[np.ix_(rows, columns)]
     sizes = np.abs(part).max(axis=1, initial=0.0, keepdims=True)
     order = _ranked((part / np.where(sizes > 0.0, sizes, 1.0)).T)[1] if len(columns) else rows[:0]
-    chosen = rows[order[: len(columns)]].tolist()
-    M = [[Fraction(v) for v in D[i, columns].tolist()] for i in chosen]
-    return solve_fractions(M, [f[i] for i in chosen])
+    chosen = rows[order[: len(columns)]]
+    return solve(scipy.sparse.csr_array(D[np.ix_(chosen, columns)]), [f[i] for i in chosen])
 
 
 def nearby_solution(
@@ -164,7 +87,7 @@ def nearby_solution(
     sizes = np.abs(D).max(axis=1, initial=0.0)
     used = np.flatnonzero(sizes > 0.0)
     if used.size:
-        rank, order, _ = _ranked(D[used] / sizes[used, None] * weights)
+        rank, order = _ranked(D[used] / sizes[used, None] * weights)
         if rank > MOST_EQUATIONS:
             return None
         basis = order[:rank]

@@ -42,7 +42,6 @@ from .arithmetic import (
 from .cones import ConeProduct
 from .exact import (
     SNAPS,
-    dependent_columns,
     inner_product,
     is_outside,
     is_small,
@@ -54,6 +53,7 @@ from .exact import (
 from .faces import Face
 from .gram import Scaled, approximate_solver, orthogonal_solver
 from .program import ConicProgram
+from .rational import dependent_rows
 from .rounding import UNIT, at_least, at_most, down
 from .start import Start
 from .steps import NotProven, Steps, climb, first_proof
@@ -283,10 +283,10 @@ def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared:
     prover = DualProver(small, tolerance)
     if not prover.uniform.floor > 0.0:
         stacked = small.A if small.P is None else scipy.sparse.vstack([small.A, small.P])
-        found = dependent_columns(scipy.sparse.csc_array(stacked), small.c)
-        if found is not None and found.line is not None:
+        found = dependent_rows(stacked.T, small.c)
+        if found.contradictions:
             raise NotProven("the objective falls along a line that no row sees")
-        if found is not None:
+        if len(found.kept) < len(columns):
             columns = columns[found.kept]
             prover = DualProver(reduced(program, rows, columns), tolerance)
     return prover, rows, columns

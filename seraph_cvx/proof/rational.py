@@ -50,7 +50,7 @@ class IntegerRows(NamedTuple):
     @classmethod
     def of(cls, M: Any) -> IntegerRows:
         """The rows of a sparse matrix, without its zeros."""
-        rows = scipy.sparse.csr_array(M)
+        rows = scipy.sparse.csr_array(M, copy=True)
         rows.eliminate_zeros()
         mantissas, powers = np.frexp(rows.data)
         whole = np.ldexp(mantissas, 53).astype(np.int64)
@@ -92,7 +92,7 @@ def solve(M: Any, rhs: Sequence[Fraction]) -> list[Fraction] | None:
 
 def solve_all(M: Any, sides: Sequence[Sequence[Rational]]) -> list[list[Rational]] | None:
     """Solve Mx = r exactly for some right sides r; None if M is singular."""
-    M = scipy.sparse.csr_array(M)
+    M = scipy.sparse.csr_array(M, copy=True)
     M.eliminate_zeros()
     n = M.shape[0]
     partner = scipy.sparse.csgraph.maximum_bipartite_matching(M, perm_type="column")

@@ -8,15 +8,16 @@ feasible point and a ray, Px = 0, A_z x = 0, -A_K x in K, c'x < 0.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import scipy
 
 from .arithmetic import Array, Pair, Vector, as_pair
 from .cones import ConeProduct
-from .exact import dependent_columns, inner_product
 from .lower_bound import lower_bound
 from .program import Cone, ConicProgram
+from .rational import dependent_rows
 from .start import Start, solve
 from .steps import Steps
 from .upper_bound import upper_bound
@@ -25,12 +26,13 @@ from .upper_bound import upper_bound
 def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Vector | None:
     """The multipliers of a proof that no point is feasible, or None."""
     zero = ConeProduct(program.cones).zero
-    A_z, b_z = scipy.sparse.csc_array(program.A.tocsr()[zero].T), program.b[zero]
-    relations = dependent_columns(A_z, b_z)
-    if relations is not None and relations.line is not None:
+    for found in dependent_rows(program.A.tocsr()[zero], program.b[zero]).contradictions:
         steps.append("infeasible: the equations contradict each other, exactly")
-        sign = -1 if inner_product(b_z.tolist(), relations.line) > 0 else 1
-        return as_pair([sign * v for v in relations.line]).spread(zero, len(program.b))
+        sign = -1 if found.size > 0 else 1
+        line = [Fraction(0)] * len(program.b)
+        for i, value in found.multipliers.items():
+            line[zero[i]] = sign * value
+        return line
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     with np.errstate(all="ignore"):
         value = -float(program.b @ start.y)

@@ -35,7 +35,6 @@ from .arithmetic import (
 from .cones import ConeProduct
 from .exact import (
     SNAPS,
-    dependent_columns,
     inner_product,
     is_outside,
     is_small,
@@ -46,6 +45,7 @@ from .exact import (
 from .gram import Scaled, saddle_solver
 from .lower_bound import DEAD, quadratic_above
 from .program import Cone, ConicProgram
+from .rational import dependent_rows
 from .rounding import UNIT, at_most, up
 from .start import Start
 from .steps import NotProven, Steps, climb, first_proof
@@ -188,12 +188,11 @@ def upper_bound(
     prover = PrimalProver(program, None, tolerance)
     if not tolerance and not prover.gram.floor > 0.0:
         A_z = program.A.tocsr()[prover.zero]
-        found = dependent_columns(scipy.sparse.csc_array(A_z.T), program.b[prover.zero])
-        if found is not None and found.line is not None:
+        found = dependent_rows(A_z, program.b[prover.zero])
+        if found.contradictions:
             steps.append("upper bound: none, the equations contradict each other")
             return None
-        if found is not None:
-            prover = PrimalProver(program, prover.zero[found.kept])
+        prover = PrimalProver(program, prover.zero[found.kept])
     goal = program.value(start.x) if target is None else target
     rungs: list[tuple[str, Callable[[], PrimalProof]]] = [
         ("correction", lambda: _from_start(prover, start)),

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 
 import flint
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seraph_cvx.proof import checker
+from seraph_cvx.proof import checker, checker_arithmetic
 from seraph_cvx.proof.checker import check_certificate
 
 E, ROOT8, QUARTER = math.e, math.sqrt(8.0), 4.0 / 27**0.25
@@ -508,6 +509,21 @@ def test_a_ball_on_the_boundary_is_not_proved_inside():
     assert not checker.Cone("psd", range(3), {0: 1, 2: 1}, ()).contains(wide)
     thin = [flint.arb(0), flint.arb(0, 1e-30), flint.arb(5)]
     assert not checker.Cone("psd", range(3), {0: 1, 2: 1}, ()).contains(thin)
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-25, 1e-11])
+@pytest.mark.parametrize("n", [41, 64])
+def test_a_dense_matrix_is_definite_on_one_side_of_singular(n, radius):
+    G = np.random.default_rng(n).integers(-3, 4, size=(n, n - 1))
+    size = 10.0 ** np.linspace(-9.0, 9.0, n)
+    for shift in (1e-12, -1e-12):
+        is_definite = shift > radius
+        M = size * (G @ G.T + 0.0) * size[:, None]
+        rows = [{j: flint.arb(v, radius * abs(v)) for j, v in enumerate(row)} for row in M.tolist()]
+        for i, row in enumerate(rows):
+            rows[i] = row | {i: row[i] * (1 + flint.arb(shift))}
+        assert checker_arithmetic.is_psd(rows) == is_definite
+        assert checker_arithmetic._is_dense_definite(dict(enumerate(rows))) == is_definite
 
 
 def test_a_change_that_leaves_the_claim_true_is_accepted(check):

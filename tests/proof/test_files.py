@@ -297,6 +297,7 @@ def test_closed_form_every_cone_of_a_conic_file(tmp_path, name):
         ("a.dat-s", SDPA, "", "the file is empty"),
         ("a.cbf", "QR 3", "QR 1", "at: QR 1 is no cone that is read"),
         ("a.cbf", "EXP 3", "EXP* 3", "at: EXP* 3 is no cone that is read"),
+        ("a.cbf", "@0:POW 3", "POW 3", "at: POW 3 is no cone that is read"),
         ("a.cbf", "14 6", "15 6", "the cones of VAR do not have 15 rows"),
         ("a.cbf", "OBJSENSE\nMIN", "OBJSENSE\nLEAST", "line 6: OBJSENSE is MIN or MAX"),
         ("a.cbf", "OBJBCOORD\n", "INT\n1\n0\n\nOBJBCOORD\n", "at: INT is no part that is read"),
