@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from seraph_cvx import SERAPH, LabeledOnly
 from seraph_cvx.numerics.psd_cone import numerical_rank
-from seraph_cvx.plots import PosteriorDisplay
+from seraph_cvx.plots.points import draw_points
 from seraph_cvx.plots.style import GRAY, PALETTE, enlarge_text, new_figure
 
 X, classes = load_digits(return_X_y=True)
@@ -77,7 +77,7 @@ print(f"rank {rank} of the last M-step's metric, {len(model.metric_)} of the who
 assert rank < 20
 
 # %%
-# The accuracies of each draw, and the posterior of all pairs of the last one's digits.
+# The accuracies of each draw, and the leading two learned coordinates of the last one's digits.
 figure = new_figure(32.0 / 3.0, 5.2, "Digits: five labels of each class, 1-NN")
 left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.25])
 left.plot([0, 1], [before, after], color=GRAY, marker="o", markersize=4, linewidth=1)
@@ -87,5 +87,6 @@ left.set_title(f"20 draws: {100 * gain.mean():.1f} ± {100 * noise:.1f} points g
 left.set_xticks([0, 1], ["Euclidean", "learned"])
 left.set(xlim=(-0.4, 1.4), ylabel="accuracy on 1497 other digits")
 enlarge_text(left)
-points = to_unit(X[train])
-PosteriorDisplay.from_estimator(model, points, classes[train]).plot(right)
+coordinates = model.transform(to_unit(X[train]))
+draw_points(right, coordinates, classes[train], ("first coordinate", "second coordinate"))
+enlarge_text(right)

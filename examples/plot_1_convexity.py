@@ -11,7 +11,8 @@ from reproduction.evidence.figures import artificial_set
 
 from seraph_cvx import MStepObjective, PairSet, state_m_step
 from seraph_cvx.m_step.explain import explain_convexity
-from seraph_cvx.plots import SegmentDisplay
+from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
+from seraph_cvx.plots.style import new_figure
 
 # %%
 # The data are those of the paper's Figure 1: two boxes of points side by side, two points of each
@@ -35,9 +36,14 @@ assert proof.holds
 # can fall. The two ends of our segment are metrics that see one feature each; both know what
 # they think of most pairs. Half way between them, neither does.
 horizontal, vertical = np.diag([4.0, 0.0]), np.diag([0.0, 4.0])
-segment = SegmentDisplay.from_result(objective, horizontal, vertical)
-convex_excess = segment.excess(segment.convex_values)
-paper_excess = segment.excess(segment.paper_values)
+t = np.linspace(0.0, 1.0, 101)
+metrics = [horizontal + step * (vertical - horizontal) for step in t]
+functions = {"M-step (11)": objective, "objective (7)": SemiSupervisedObjective(objective)}
+values = {name: np.array([f.value(A) for A in metrics]) for name, f in functions.items()}
+chords = {name: (1.0 - t) * of_f[0] + t * of_f[-1] for name, of_f in values.items()}
+convex_excess, paper_excess = (
+    np.max(values[name] - chords[name]) / np.max(np.abs(values[name])) for name in functions
+)
 print(f"above its chord, relatively: M-step {convex_excess:.1e}, objective (7) {paper_excess:.1e}")
 
 # %%
@@ -49,4 +55,10 @@ assert paper_excess > 0.05
 
 # %%
 # f of (11) and the objective (7) from one metric to the other.
-figure = segment.draw(title="From a metric of one feature to one of the other")
+figure = new_figure(32.0 / 3.0, 4.6, "From a metric of one feature to one of the other")
+for ax, name in zip(figure.subplots(1, 2), functions, strict=True):
+    ax.plot(t, values[name], label=name)
+    ax.plot(t, chords[name], "--", color="gray", label="its chord")
+    ax.fill_between(t, chords[name], values[name], where=values[name] > chords[name], alpha=0.3)
+    ax.set(xlabel="t, from the first metric to the second", ylabel="value")
+    ax.legend()

@@ -12,7 +12,6 @@ from sklearn.datasets import load_iris
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
 from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import project
-from seraph_cvx.plots import DualityDisplay
 from seraph_cvx.plots.style import PALETTE, enlarge_text, new_figure
 
 # %%
@@ -78,8 +77,15 @@ assert all(low <= optimum.value + 1e-9 <= high + 2e-9 for _, high, low in record
 # The bounds closing on the optimum; and p of the dual against the posterior.
 figure = new_figure(32.0 / 3.0, 5.2, "Two problems, one value: M-step and maximum entropy")
 grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
-bounds = [figure.add_subplot(grid[row, 0]) for row in (0, 1)]
-DualityDisplay.from_result(records).plot(bounds)
+numbers, primal, lower = np.transpose(records)
+ax = figure.add_subplot(grid[0, 0])
+ax.fill_between(numbers, lower, primal, color=PALETTE[0], alpha=0.4)
+ax.set(ylabel="value", title="The optimum is in the band")
+enlarge_text(ax)
+ax = figure.add_subplot(grid[1, 0])
+ax.semilogy(numbers, np.maximum(primal - lower, 1e-16), color=PALETTE[2])
+ax.set(xlabel="iteration", ylabel="duality gap")
+enlarge_text(ax)
 ax = figure.add_subplot(grid[:, 1])
 ax.plot([0, 1], [0, 1], color="black", linewidth=1)
 ax.plot(posterior, entropic, "o", color=PALETTE[2], alpha=0.5, markersize=5)

@@ -10,12 +10,11 @@ import numpy as np
 from reproduction.evidence.figures import POSTERIOR_FACTOR, artificial_set
 from reproduction.evidence.methods import stop_early
 from reproduction.evidence.tasks import nearest_neighbor_error
+from scipy.spatial.distance import cdist
 
 from seraph_cvx import PairSet
-from seraph_cvx.model.posterior import posterior_entropy
+from seraph_cvx.model.posterior import posterior_entropy, posterior_similar
 from seraph_cvx.numerics.psd_cone import factor
-from seraph_cvx.plots import PosteriorDisplay
-from seraph_cvx.plots.posterior import add_color_bar
 from seraph_cvx.plots.style import new_figure
 
 # %%
@@ -62,9 +61,11 @@ assert errors[1] == 0.0
 # %%
 # The posterior of all pairs of the unlabeled points, sorted by true class, for both.
 figure = new_figure(32.0 / 3.0, 5.0, "Posterior sparsity: who is of one class with whom?")
+by_class = sampling.X_test[np.argsort(sampling.y_test, kind="stable")]
 for ax, (name, metric), error in zip(figure.subplots(1, 2), metrics.items(), errors, strict=True):
-    display = PosteriorDisplay.from_result(
-        metric, sampling.X_test, sampling.y_test, class_names=["left", "right"]
-    )
-    display.plot(ax, title=f"{name}: {error:.0f} % wrong", color_bar=False)
-add_color_bar(figure.axes)
+    transformed = by_class @ factor(metric).T
+    posterior = posterior_similar(cdist(transformed, transformed, "sqeuclidean") - 1.0)
+    picture = ax.imshow(posterior, cmap="cividis", vmin=0.0, vmax=1.0)
+    ax.set(xlabel="points, sorted by class", ylabel="points, sorted by class")
+    ax.set_title(f"{name}: {error:.0f} % wrong")
+figure.colorbar(picture, ax=figure.axes, label="p(+1): of one class, eq. (8)")

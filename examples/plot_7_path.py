@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import MStepObjective, PairSet, Status, seraph_path, solve_m_step
 from seraph_cvx.numerics.psd_cone import numerical_rank
-from seraph_cvx.plots import PathDisplay
+from seraph_cvx.plots.style import new_figure
 
 # %%
 # Wine has 13 features, each in its own unit, so we standardize; four points of each class labeled.
@@ -60,4 +60,16 @@ assert critical > 500.0
 # %%
 # Eigenvalues, rank and certified gap as the trace weight falls.
 title = f"Wine: zero above {critical:.0f}, then a direction at a time"
-figure = PathDisplay.from_result(path).draw(title=title)
+figure = new_figure(32.0 / 3.0, 4.0, title)
+eigenvalues = np.array([np.linalg.eigvalsh(metric) for metric in path.metrics])
+courses = {
+    "eigenvalue of A": np.where(eigenvalues > 1e-6 * eigenvalues.max(), eigenvalues, np.nan),
+    "rank of A": path.ranks,
+    "relative duality gap": [max(point.certificate.relative_gap, 1e-16) for point in path],
+}
+for ax, (name, course) in zip(figure.subplots(1, 3), courses.items(), strict=True):
+    ax.plot(path.trace_weights, course, "o-", markersize=3)
+    ax.axvline(critical, color="gray", linestyle=":")
+    ax.set(xscale="log", xlabel="trace weight (dotted: critical)", ylabel=name)
+    ax.set_yscale("linear" if name == "rank of A" else "log")
+    ax.invert_xaxis()

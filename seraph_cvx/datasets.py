@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,7 @@ class Sampling:
         return np.asarray(self.y != -1)
 
 
-def load(
-    name: str, data_dir: str | os.PathLike[str] | None = None, download: bool = False
-) -> tuple[Any, Any]:
+def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any, Any]:
     """Load the points X and classes y of a data set of the paper's Table 1, unscaled.
 
     =================  ===========  =======  =================================================
@@ -63,19 +60,14 @@ def load(
     Parameters
     ----------
     name : str
-        One of the names above. The first five are embedded; the others are read from a folder or
-        fetched.
+        One of the names above. The first five are embedded; the others are read from a folder.
+        The network is never used.
     data_dir : path, optional
         The folder of the last four; by default the environment variable ``SERAPH_CVX_DATA``.
         ``ionosphere.csv``, ``diabetes.csv``: a header, the features, a column ``label``.
         ``usps.npz``, ``mnist.npz``: ``X`` (n, 256) or (n, 784), row-major gray images, and ``y``,
         their digits; they come back at half the resolution, by the means of 2 x 2 pixels (Section
         5.1 halves them too, by a filter it does not name).
-    download : bool, default=False
-        Where the folder has no such file, fetch the set from OpenML by scikit-learn, which keeps a
-        copy. Without it the network is never used. OpenML's ``usps`` is not the
-        paper's copy but another one, of 9298 images, scaled from [-1, 1] to 0 to 255; its
-        ``mnist`` is cut to the file's: the first 3000 training images of 1, 3, 5, 7 and 8 each.
 
     Examples
     --------
@@ -90,9 +82,9 @@ def load(
 
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         return np.asarray(X, dtype=np.float64), np.asarray(y)
-    if name in _FETCHED:
-        return _fetch(name, data_dir, download)
-    known = ", ".join([*_EMBEDDED, *_FETCHED])
+    if name in _FILES:
+        return _read(name, data_dir)
+    known = ", ".join([*_EMBEDDED, *_FILES])
     raise ValueError(f"There is no data set {name!r}; the known ones are {known}.")
 
 
@@ -152,13 +144,12 @@ def load_sampling(
     n_labeled: int = 10,
     seed: int = 0,
     data_dir: str | os.PathLike[str] | None = None,
-    download: bool = False,
 ) -> Sampling:
     """Load a data set and draw a sampling of it: ``sample(name, *load(name, ...), ...)``.
 
     Parameters
     ----------
-    name, data_dir, download
+    name, data_dir
         As for :func:`load`.
     n_points, n_labeled, seed
         As for :func:`sample`.
@@ -170,7 +161,7 @@ def load_sampling(
     >>> sampling.X.shape, int(sampling.labeled.sum()), sampling.X_test.shape
     ((60, 13), 9, (118, 13))
     """
-    return sample(name, *load(name, data_dir, download), n_points, n_labeled, seed)
+    return sample(name, *load(name, data_dir), n_points, n_labeled, seed)
 
 
 def halve_images(X: ArrayLike) -> NDArray[np.float64]:
@@ -210,20 +201,18 @@ def _balance() -> tuple[Any, Any]:
     return X, np.sign(tip).astype(np.int64) % 3
 
 
-def _fetch(name: str, data_dir: str | os.PathLike[str] | None, download: bool) -> tuple[Any, Any]:
-    """Load a data set from its file or, if asked to, from OpenML."""
-    file, data_id = _FETCHED[name]
+def _read(name: str, data_dir: str | os.PathLike[str] | None) -> tuple[Any, Any]:
+    """Load a data set from its file."""
+    file, data_id = _FILES[name]
     folder = data_dir if data_dir is not None else os.environ.get(DATA_VARIABLE)
     path = Path(folder or ".") / file
     if folder is not None and path.is_file():
         return _read_images(name, path) if name in _SIDES else _read_csv(path)
-    if download:
-        return _from_openml(name, data_id)
     contents = "arrays X and y" if name in _SIDES else "a header, the features, a column `label`"
     raise FileNotFoundError(
         f"{name} is not embedded and {path} does not exist: put {file} ({contents}) into a folder "
-        f"and give its path as data_dir or {DATA_VARIABLE}; or pass download=True, which fetches "
-        f"https://www.openml.org/d/{data_id} and keeps it in scikit-learn's data folder."
+        f"and give its path as data_dir or {DATA_VARIABLE}. The data are at "
+        f"https://www.openml.org/d/{data_id}: sklearn.datasets.fetch_openml(data_id={data_id})."
     )
 
 
@@ -250,34 +239,8 @@ def _read_images(name: str, path: Path) -> tuple[Any, Any]:
     return halve_images(X), y.astype(np.int64)
 
 
-def _from_openml(name: str, data_id: int) -> tuple[Any, Any]:
-    """Load a data set from OpenML, with the columns and classes of the file."""
-    from sklearn.datasets import fetch_openml
-
-    try:
-        X, labels = fetch_openml(
-            data_id=data_id,
-            as_frame=False,
-            return_X_y=True,
-            parser="pandas" if find_spec("pandas") else "liac-arff",
-        )
-    except OSError as error:
-        raise ConnectionError(
-            f"{name} could not be fetched from https://www.openml.org/d/{data_id} ({error}): try "
-            f"again, or put {_FETCHED[name][0]} into a folder named by data_dir."
-        ) from error
-    if name not in _SIDES:
-        return np.asarray(X, dtype=np.float64), np.unique(labels, return_inverse=True)[1]
-    digits = np.asarray(labels).astype(np.int64)
-    if name == "usps":  # at OpenML the label of a digit is one more
-        return halve_images(127.5 * (np.asarray(X, dtype=np.float64) + 1.0)), digits - 1
-    training = digits[:60_000]
-    kept = np.sort(np.concatenate([np.flatnonzero(training == d)[:3000] for d in (1, 3, 5, 7, 8)]))
-    return halve_images(np.asarray(X)[kept]), digits[kept]
-
-
 _EMBEDDED = ("iris", "wine", "breast_cancer", "digits", "balance")
-_FETCHED = {
+_FILES = {
     "ionosphere": ("ionosphere.csv", 59),
     "diabetes": ("diabetes.csv", 37),
     "usps": ("usps.npz", 41082),

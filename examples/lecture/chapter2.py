@@ -23,7 +23,7 @@ with app.setup:
 
     from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
     from seraph_cvx.display.formulas import M_STEP, M_STEP_ONE_TERM, PROBABILITY
-    from seraph_cvx.plots import SegmentDisplay
+    from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 
 
 @app.cell(hide_code=True)
@@ -230,26 +230,30 @@ def _():
     return (weight,)
 
 
+@app.function
+def along_segment(f, t):
+    """f at t * 0.3 I, how far it is above its chord relative to its size, and the chord."""
+    values = np.array([f.value(0.3 * step * np.eye(4)) for step in t])
+    chord = (1.0 - t) * values[0] + t * values[-1]
+    return values, np.max(values - chord) / np.max(np.abs(values)), chord
+
+
 @app.cell(hide_code=True)
 def _(pairs, weight):
     def _draw(mu):
-        tried = MStepObjective(pairs, unlabeled_weight=mu)
-        segment = SegmentDisplay.from_result(tried, np.zeros((4, 4)), 0.3 * np.eye(4), 61)
-        figures = []
-        for values, name, color in (
-            (segment.convex_values, "(11)", BLUE),
-            (segment.paper_values, "(7), sign changed", ORANGE),
+        tried, t, figures = MStepObjective(pairs, unlabeled_weight=mu), np.linspace(0, 1, 61), []
+        for f, name, color in (
+            (tried, "(11)", BLUE),
+            (SemiSupervisedObjective(tried), "(7), sign changed", ORANGE),
         ):
-            excess = segment.excess(values)
+            values, excess, chord = along_segment(f, t)
             title = (
                 f"{name}: " + (f"{excess:.1%} above" if excess > 1e-9 else "below") + " its chord"
             )
             figure, ax = panel(title, "θ, from A to B", "value")
-            chord = segment.chord(values)
-            ax.plot(segment.positions, values, color=color)
-            ax.plot(segment.positions, chord, "--", color=GRAY)
-            above = values > chord
-            ax.fill_between(segment.positions, chord, values, where=above, color=AMBER, alpha=0.5)
+            ax.plot(t, values, color=color)
+            ax.plot(t, chord, "--", color=GRAY)
+            ax.fill_between(t, chord, values, where=values > chord, color=AMBER, alpha=0.5)
             figures.append(figure)
         return figures
 
@@ -259,9 +263,10 @@ def _(pairs, weight):
 @app.cell
 def _(pairs):
     heavy = MStepObjective(pairs, unlabeled_weight=1.0)
-    found = SegmentDisplay.from_result(heavy, np.zeros((4, 4)), 0.3 * np.eye(4))
-    assert found.excess(found.paper_values) > 0.1  # two points are a proof: (7) is not convex
-    assert found.excess(found.convex_values) < 1e-12  # one segment proves nothing; the rules do
+    t = np.linspace(0.0, 1.0, 101)
+    # two points are a proof: (7) is not convex
+    assert along_segment(SemiSupervisedObjective(heavy), t)[1] > 0.1
+    assert along_segment(heavy, t)[1] < 1e-12  # one segment proves nothing; the rules do
 
 
 @app.cell(hide_code=True)

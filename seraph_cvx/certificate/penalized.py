@@ -23,8 +23,9 @@ from ..numerics.psd_cone import symmetrize
 from ..penalties.penalty import Multiplier, Penalty
 from ..proof.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
 from ..proof.verified_psd import is_proven_positive_definite
-from .certificate import Certificate, LowerBound, lower_bounds
+from .certificate import Certificate, lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
+from .written import LowerBound
 
 MARGINS = (2.0, 16.0, 256.0, 4096.0)
 """How much more than the errors a matrix is lifted by, one try each: nothing hangs on them, since

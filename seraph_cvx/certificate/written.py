@@ -16,14 +16,14 @@ from ..engine.distances import Factor, as_factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
-from ..penalties import Diagonal, LinearConstraints, LogDet, Ridge, Sparse, TraceBound
+from ..penalties import Diagonal, LogDet, Ridge, Sparse, TraceBound
 from ..penalties.penalty import Penalty
 from ..proof.rounding import UNIT, at_least, score_slack
 
 ANCHORS = {"toward p = b/c": "labels", "p = b/c": "labels"}
 """Where a step of these dual points begins; that of all others begins at r = 0."""
 
-PENALTIES = (Ridge, LogDet, Diagonal, Sparse, TraceBound, LinearConstraints)
+PENALTIES = (Ridge, LogDet, Diagonal, Sparse, TraceBound)
 """The penalties that a file can hold; a class derived from one may have another formula."""
 
 
@@ -125,7 +125,7 @@ def _groups(objective: MStepObjective, lower: LowerBound) -> list[int] | None:
 
 
 def _penalty(block: Penalty, m: int) -> dict[str, Any]:
-    """A penalty by its definition; a bound on the trace is one linear constraint."""
+    """A penalty by its definition."""
     if type(block) not in PENALTIES:
         raise TypeError(
             f"{block!r} is a penalty of a class of your own, whose formula no file can hold: only "
@@ -143,29 +143,13 @@ def _penalty(block: Penalty, m: int) -> dict[str, Any]:
         case Sparse():
             return {"kind": "off_diagonal", "limit": block.weight.hex()}
         case TraceBound():
-            return _linear(np.eye(m)[None], np.array([block.weight]), False, 0.0)
-        case LinearConstraints():
-            return _linear(block.matrices, block.bounds, block.is_equality, block.tolerance)
+            return {"kind": "trace_bound", "bound": block.weight.hex()}
     raise AssertionError(block)
 
 
-def _linear(
-    matrices: FloatArray, bounds: FloatArray, is_equality: bool, tolerance: float
-) -> dict[str, Any]:
-    return {
-        "kind": "linear",
-        "matrices": _hex(matrices),
-        "bounds": _hex(bounds),
-        "is_equality": is_equality,
-        "tolerance": tolerance.hex(),
-    }
-
-
 def _multiplier(block: Penalty, Z: FloatArray) -> Any:
-    """The multiplier Z of a penalty, or the weights of linear constraints that it is made of."""
-    if isinstance(block, TraceBound):
-        return _hex(Z[:1, 0])
-    return _hex(block.weights_of(Z) if isinstance(block, LinearConstraints) else Z)
+    """The multiplier Z of a penalty; of a bound on the trace, where it is nu * I, only nu."""
+    return _hex(Z[:1, 0] if isinstance(block, TraceBound) else Z)
 
 
 def _hex(values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`seraph-cvx compare` and `export`: race solvers on M-steps, and write these for others."""
+"""`seraph-cvx compare`: race solvers on M-steps, or on a problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from rich.progress import (
 
 from ..display.result_table import ResultTable, visible
 from ..processes.whole_file import write_whole
-from .files import check_output
 from .main import DEBUG, app, argument, option
 from .messages import (
     alert,
@@ -216,42 +215,3 @@ def _document(race: Race) -> str:
         )
         + "\n\n"
     )
-
-
-# Instances for other programs
-
-
-@app.command(
-    epilog="""\b
-Examples:
-  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf
-  seraph-cvx export portfolio.py:problem --cbf portfolio.cbf"""
-)
-def export(
-    instance: str = argument(
-        ...,
-        "The name of an M-step, as in the table that compare prints; or a problem of CVXPY.",
-        metavar="NAME|FILE.py:NAME|FILE",
-    ),
-    cbf: Path = option(..., "The file to write, ending in .cbf.", "--cbf", metavar="FILE"),
-    formulation: Literal["primal", "dual"] = option(
-        "primal", "Which of the two problems of an M-step; they have the same value."
-    ),
-    debug: bool = DEBUG,
-) -> None:
-    """Write a problem in the Conic Benchmark Format, with its proven value in a .json file."""
-    with answers_in_words():
-        from ..race.cbf import write_cbf
-        from ..race.suite import InstanceSpec
-
-        check_output(cbf, (".cbf",))
-        is_ours = ":" not in instance and not Path(instance).is_file()
-        given = InstanceSpec.parse(instance) if is_ours else read_problem(instance)
-        sidecar = write_cbf(given, cbf, formulation)
-        ends = (sidecar["lower"], sidecar["upper"])
-        low, high = ("unknown" if end is None else f"{end:.12g}" for end in ends)
-        say(
-            f"Written: {instance}{f', {formulation}' * is_ours}, to {cbf}\n"
-            f"Its optimal value lies in [{low}, {high}], proved; that and checksums are in "
-            f"{cbf.with_suffix('.json')}"
-        )

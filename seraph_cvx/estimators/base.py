@@ -58,8 +58,6 @@ class FitParameters:
     random_state: Any = None
     laplacian_weight: float = 0.0
     laplacian_neighbors: int = 7
-    laplacian_kernel: str = "heat"
-    laplacian_normalised: bool = False
     identity_share: float | str = RECOMMENDED.identity_share
     unlabeled_pairs: int | None = None
     accelerate: bool = True
@@ -76,8 +74,7 @@ class FitParameters:
             return None
         from ..penalties import manifold_term
 
-        graph = self.laplacian_neighbors, self.laplacian_kernel, self.laplacian_normalised
-        return manifold_term(points, self.laplacian_weight, *graph)
+        return manifold_term(points, self.laplacian_weight, self.laplacian_neighbors)
 
 
 @dataclass(eq=False, repr=False)

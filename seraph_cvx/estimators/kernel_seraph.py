@@ -57,7 +57,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
         Passed to a callable kernel.
     unlabeled_weight, trace_weight, threshold, ...
         As for :class:`seraph_cvx.SERAPH`. Of `penalties` only those that do not refer to the
-        features: Trace, Manifold, TraceBound, and Ridge and LogDet without a prior.
+        features: TraceBound, and Ridge and LogDet without a prior.
 
     Attributes
     ----------
@@ -126,9 +126,8 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
             if isinstance(block, Penalty) and block.refers_to_features:
                 raise ValueError(
                     f"{block!r} refers to the features, and the metric of KernelSERAPH is one of "
-                    "the kernel's coordinates: leave it out, or use SERAPH. Trace, Manifold, "
-                    "TraceBound, and Ridge and LogDet without a prior mean the same in all "
-                    "coordinates."
+                    "the kernel's coordinates: leave it out, or use SERAPH. TraceBound, and "
+                    "Ridge and LogDet without a prior mean the same in all coordinates."
                 )
 
     def _coordinates(self, points: FloatArray) -> FloatArray:

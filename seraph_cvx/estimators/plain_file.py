@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .. import penalties
 from ..certificate import Certificate
-from ..certificate.certificate import LowerBound
+from ..certificate.written import LowerBound
 from ..engine.distances import Factor
 from ..fit.alternation import Iteration
 from ..model.m_step_objective import MStepObjective
@@ -138,13 +138,11 @@ def block_arguments(block: Penalty, name: str) -> dict[str, Any]:
     if BLOCKS.get(type(block).__name__) is not type(block):
         raise NotPlain(
             f"`{name}` is {block!r}, a penalty of a class of your own, which no file without code "
-            "can hold; model.set_params(penalties=()) leaves it out and keeps what was learned"
+            "can hold; model.set_params(penalties=()) and model.certificate_ = None leave it out, "
+            "and keep the metric"
         )
     if isinstance(block, penalties.TraceBound):
         return {"bound": block.weight}
-    if isinstance(block, penalties.LinearConstraints):
-        kind = "equal" if block.is_equality else "upper"
-        return {"matrices": block.matrices, kind: block.bounds, "tolerance": block.tolerance}
     return {name: getattr(block, name) for name in inspect.signature(type(block)).parameters}
 
 

@@ -79,8 +79,8 @@ class SERAPH(BaseSERAPH):
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors
         near; see :func:`seraph_cvx.penalties.manifold_term`.
-    laplacian_neighbors, laplacian_kernel, laplacian_normalised
-        The graph of that term: 7 neighbors, weights "heat" or "binary", normalized or not.
+    laplacian_neighbors : int, default=7
+        How many neighbors a point has in the graph of that term.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False, and any solver other than "newton", runs E-steps and M-steps alone,
@@ -89,7 +89,7 @@ class SERAPH(BaseSERAPH):
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
         metric learned before), in the units of X. Where one of them is not smooth the fit is not
-        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace, Manifold.
+        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet.
     identity_share : float or "auto", default="auto"
         alpha: the metric is (1 - alpha) A + alpha c B, B the `reference`, c such that both parts
         have the same mean squared distance over the points. It keeps what few labels say nothing

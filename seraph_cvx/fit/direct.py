@@ -118,7 +118,7 @@ def descend_directly(
         if not block.is_smooth:  # Newton's method on (7) knows no edges
             raise ValueError(
                 f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
-                '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
+                '(Ridge, LogDet): use algorithm="em".'
             )
     points = m_step.pairs.points
     if start is None:

@@ -220,10 +220,6 @@ def _weights(
     smallest: float,
 ) -> tuple[list[float], float]:
     """The trace weights, largest first, and the critical one."""
-    from ..penalties import Trace
-
-    if any(isinstance(block, Trace) for block in penalties):
-        raise ValueError("The trace weight is what is varied, so leave the Trace block out.")
     try:
         critical = first.with_penalties(penalties).critical_trace_weight
     except ValueError:  # it has no closed form

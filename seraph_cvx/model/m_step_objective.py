@@ -82,13 +82,10 @@ class MStepObjective:
         :func:`seraph_cvx.penalties.manifold_term`.
     penalties : sequence of Penalty
         Building blocks that are added, see :mod:`seraph_cvx.penalties`; the value, the solvers and
-        the certificate are then those of F(A) = f(A) + sum_j P_j(A). Linear ones, `Trace` and
-        `Manifold`, become part of `trace_weight` and `manifold_term`.
+        the certificate are then those of F(A) = f(A) + sum_j P_j(A).
     family : MStepFamily, optional
         What M-steps of the same pairs share, reused from another one; made again where it is
         not of these pairs, mu, eta, manifold term and threads.
-    linear_blocks : tuple of Penalty
-        Linear penalties that are part of `trace_weight` and `manifold_term` already.
 
     Attributes
     ----------
@@ -127,7 +124,6 @@ class MStepObjective:
     manifold_term: FloatArray | None = None
     penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
-    linear_blocks: tuple[Penalty, ...] = field(default=(), kw_only=True)
     mu: float = field(init=False, default=0.0)
     has_soft_labels: bool = field(init=False, default=False)  # whether some q(+1) may be > 0
     limit: Limit = field(init=False)  # of all sums over the pairs; shared with the family
@@ -141,9 +137,8 @@ class MStepObjective:
     linear_penalty: Regularizer = field(init=False)  # R = lambda*I + manifold term, kept apart
 
     def __post_init__(self) -> None:
-        pairs, term = self.pairs, self.manifold_term
+        pairs, penalties = self.pairs, []
         trace_weight = check_number(self.trace_weight, "trace_weight", minimum=0.0)
-        linear, others = list(self.linear_blocks), []
         if self.penalties:
             from ..penalties.penalty import Penalty
         for block in self.penalties:
@@ -152,16 +147,10 @@ class MStepObjective:
                     f"penalties holds {block!r}, which is not a Penalty: give blocks of "
                     "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
                 )
-            added = block.regularizer(pairs.points)
-            if added is None:
-                others.append(copy.copy(block.for_points(pairs.points)))
-                continue
-            linear.append(block)
-            trace_weight += added.trace_weight
-            if added.manifold_term is not None:
-                term = added.manifold_term + (0.0 if term is None else np.asarray(term))
+            penalties.append(copy.copy(block.for_points(pairs.points)))
         family = MStepFamily.of(
-            pairs, self.unlabeled_weight, self.threshold, term, self.n_jobs, self.family
+            *(pairs, self.unlabeled_weight, self.threshold, self.manifold_term),
+            *(self.n_jobs, self.family),
         )
         a = 1.0 + family.mu if self.sharpness is None else self.sharpness
         normalized = {
@@ -173,8 +162,7 @@ class MStepObjective:
             "manifold_term": family.manifold_term,
             "trace_weight": trace_weight,
             "sharpness": check_number(a, "sharpness", minimum=0.0, strict=True),
-            "penalties": tuple(others),
-            "linear_blocks": tuple(linear),
+            "penalties": tuple(penalties),
         }
         is_given = self.soft_labels is not None or self.previous_metric is not None
         normalized["has_soft_labels"] = is_given and family.mu > 0.0
@@ -187,9 +175,9 @@ class MStepObjective:
             normalized["previous_metric"] = Factor(read_only(previous.L.copy()))
         elif previous is not None:
             normalized["previous_metric"] = check_metric(previous, m, "previous_metric", repair=0.0)
-        on_host, spans_all = self.soft_labels is not None, bool(others)
+        on_host, spans_all = self.soft_labels is not None, bool(penalties)
         geometry = family.geometry(trace_weight, on_host=on_host, spans_all=spans_all)
-        is_plain = trace_weight > 0.0 and family.manifold_term is None and not others
+        is_plain = trace_weight > 0.0 and family.manifold_term is None and not penalties
         vars(self).update(
             normalized,
             is_wide=is_plain and pairs.n_features > pairs.n_points,
@@ -265,14 +253,7 @@ class MStepObjective:
 
     def with_penalties(self, penalties: Sequence[Penalty]) -> MStepObjective:
         """The same M-step with other penalties, of the same family."""
-        other = replace(self, penalties=penalties)
-        if self.linear_blocks and len(other.linear_blocks) > len(self.linear_blocks):
-            raise ValueError(
-                f"{self.linear_blocks[0]!r} is part of trace_weight or manifold_term already, and "
-                "linear penalties would be added to it: give the others alone, or start from an "
-                "objective that was made without it."
-            )
-        return other
+        return replace(self, penalties=penalties)
 
     def alone(self) -> MStepObjective:
         """The same M-step, without sums that others share, and with its points on the host."""

@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .bounds import TraceBound
     from .check import PenaltyReport, check_penalty
-    from .linear import Manifold, Trace, manifold_term
-    from .linear_constraints import LinearConstraints
+    from .manifold import manifold_term
     from .penalty import Penalty
     from .prior import LogDet, Ridge
     from .sparse import Diagonal, Sparse
 
 __all__ = [
     "Diagonal",
-    "LinearConstraints",
     "LogDet",
-    "Manifold",
     "Penalty",
     "PenaltyReport",
     "Ridge",
     "Sparse",
-    "Trace",
     "TraceBound",
     "check_penalty",
     "manifold_term",
@@ -32,8 +28,7 @@ __all__ = [
 _MODULES = {
     "bounds": ("TraceBound",),
     "check": ("PenaltyReport", "check_penalty"),
-    "linear": ("Manifold", "Trace", "manifold_term"),
-    "linear_constraints": ("LinearConstraints",),
+    "manifold": ("manifold_term",),
     "penalty": ("Penalty",),
     "prior": ("LogDet", "Ridge"),
     "sparse": ("Diagonal", "Sparse"),

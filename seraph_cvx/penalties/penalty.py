@@ -15,7 +15,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,9 +23,6 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import symmetrize
 from ..proof.rounding import at_most
-
-if TYPE_CHECKING:
-    from ..engine.moments import Regularizer
 
 TRUSTED = 1e-12
 """A user-defined penalty, and the matrices at which its conjugate is finite, are assumed to be
@@ -208,10 +205,6 @@ class Penalty(ABC):
 
     def __repr__(self) -> str:
         return f"{self.name}({self.weight:g})"
-
-    def regularizer(self, points: FloatArray) -> Regularizer | None:
-        """The block as a part of R in <R, A>, if it is linear; None if it is not."""
-        return None
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """A matrix Z that suits A; `gradient` is that of everything else in F."""

@@ -58,11 +58,11 @@ class Display(ABC):
 
         Examples
         --------
-        >>> from seraph_cvx.plots import FeatureWeightsDisplay
-        >>> display = FeatureWeightsDisplay.from_result([[2.0, 0.0], [0.0, 1.0]]).plot()
-        >>> display.figure_.savefig("weights.png")  # doctest: +SKIP
-        >>> display.ax_.get_xlabel()
-        'weight of the feature'
+        >>> from seraph_cvx.plots import MetricDisplay
+        >>> display = MetricDisplay.from_result([[2.0]], [[0.0], [1.0], [3.0]], [0, 1, -1]).plot()
+        >>> display.figure_.savefig("metric.png")  # doctest: +SKIP
+        >>> display.ax_.get_title()
+        'Before: Euclidean distance'
         """
         layout = self._layout()
         title = layout.title if title is None else title
@@ -91,10 +91,9 @@ class Display(ABC):
 
         Examples
         --------
-        >>> from seraph_cvx.plots import FeatureWeightsDisplay
-        >>> figure = FeatureWeightsDisplay.from_result([[2.0, 0.0], [0.0, 1.0]]).draw()
-        >>> figure.get_suptitle()
-        'Feature weights'
+        >>> from seraph_cvx.plots import HistoryDisplay
+        >>> HistoryDisplay.from_result([441.0, 352.0, 39.0]).draw(title="Descent").get_suptitle()
+        'Descent'
         """
         return save(cast(Figure, self.plot(title=title).figure_), file)
 

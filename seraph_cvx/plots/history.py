@@ -1,4 +1,4 @@
-"""Iterations: the objectives and the gap of an alternation, the bounds of a solver."""
+"""Iterations: the objectives and the gap of an alternation."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from ..fit.alternation import Alternation, Iteration
 from ..fit.direct import DirectSolution
 from ..numerics.checks import FloatArray, IntArray
 from .display import Display, Layout
-from .style import GRAY, PALETTE, SHOWN_MARKERS, SLIDE_WIDTH, draw_line, use_decades, use_integers
+from .style import PALETTE, SHOWN_MARKERS, SLIDE_WIDTH, use_decades, use_integers
 
 SMALLEST_GAP = 1e-16
 """Smaller gaps are drawn at this value: they are rounding."""
 RISE = 1e-9
-"""A smaller relative rise, or excess of a dual value over the primal one, is rounding."""
+"""A smaller relative rise is rounding."""
 
 
 def draw_course(
     ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, y_label: str, title: str = ""
 ) -> None:
     """Draw values by iteration."""
-    draw_line(ax, x, y, color, marker)
+    shape = marker if np.size(y) <= SHOWN_MARKERS else ""
+    ax.plot(x, y, color=color, marker=shape, linewidth=2)
     use_integers(ax.xaxis)
     ax.set(xlabel="iteration", ylabel=y_label, title=title)
     ax.grid(alpha=0.3)
@@ -132,75 +133,3 @@ class HistoryDisplay(Display):
         if self.descent_values is None:
             return Layout("Direct descent on (7)")
         return Layout("The alternation", 1, 3, SLIDE_WIDTH, 4.6)
-
-
-@dataclass(eq=False)
-class DualityDisplay(Display):
-    """Show how the bounds on the optimum close in on it.
-
-    D_t <= min f <= f(A_t): the optimum of (11) lies in the band; beneath, f(A_t) - D_t.
-
-    Parameters
-    ----------
-    iterations, primal_values, dual_values : (n_iterates,) arrays
-
-    Examples
-    --------
-    >>> from seraph_cvx.plots import DualityDisplay
-    >>> DualityDisplay.from_result([(0, 9.0, 1.0), (1, 5.0, 4.5)]).gaps
-    array([8. , 0.5])
-    """
-
-    iterations: FloatArray
-    primal_values: FloatArray
-    dual_values: FloatArray
-
-    @classmethod
-    def from_result(cls, records: Sequence[tuple[float, float, float]]) -> Self:
-        """Show iterations and bounds as they are given.
-
-        Parameters
-        ----------
-        records : sequence of (iteration, primal value, dual value)
-            For example of :func:`seraph_cvx.certify` at each iterate.
-        """
-        table = np.array(records, dtype=np.float64)
-        if table.ndim != 2 or table.shape[1] != 3:
-            raise ValueError(
-                f"The records have shape {table.shape}: give at least one row of iteration, primal "
-                "value, dual value."
-            )
-        _, primal, dual = table.T
-        if not np.all(np.isfinite(table)):
-            raise ValueError("Some records are not finite: leave them out.")
-        above = dual > primal + RISE * np.maximum(1.0, np.abs(primal))
-        if np.any(above):
-            k = int(np.argmax(above))
-            raise ValueError(
-                f"Record {k} is {records[k]}: its dual value is above the primal one. Give "
-                "iteration, primal value, dual value in this order."
-            )
-        return cls(*table.T)
-
-    @property
-    def gaps(self) -> FloatArray:
-        """The gaps f(A_t) - D_t; at least one rounding error of f each."""
-        rounding = np.finfo(np.float64).eps * np.maximum(1.0, np.abs(self.primal_values))
-        return np.asarray(np.maximum(self.primal_values - self.dual_values, rounding))
-
-    def _draw(self, *axes: Axes) -> None:
-        values, gap = axes
-        t, primal, dual = self.iterations, self.primal_values, self.dual_values
-        draw_line(values, t, primal, PALETTE[1], "o", label="primal value f(A)")
-        draw_line(values, t, dual, PALETTE[0], "s", label="dual value D, a lower bound")
-        values.fill_between(t, dual, primal, color=GRAY, alpha=0.25, linewidth=0)
-        values.tick_params(labelbottom=False)
-        draw_course(gap, t, self.gaps, PALETTE[2], "D", "duality gap f − D")
-        use_decades(gap, self.gaps)
-        values.set(ylabel="value", xlim=gap.get_xlim())
-        values.grid(alpha=0.3)
-        for ax in axes:
-            use_integers(ax.xaxis, 10)
-
-    def _layout(self) -> Layout:
-        return Layout("Primal and dual close on the optimum", 2, 1, 8.0, 6.4)

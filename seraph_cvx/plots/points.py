@@ -261,9 +261,11 @@ class MetricDisplay(Display):
         X, y, threshold, **more
             As for :meth:`from_result`; a model without a threshold needs one.
         """
-        refuse_kernel(
-            model, "which the features of X do not show: use PosteriorDisplay.from_estimator"
-        )
+        if hasattr(model, "kernel"):
+            raise ValueError(
+                f"{type(model).__name__} has a metric on the feature space of its kernel, which "
+                "the features of X do not show: draw the columns of model.transform(X)."
+            )
         eta = threshold_of(model, threshold)
         return cls.from_result(model.get_mahalanobis_matrix(), X, y, eta, **more)
 
@@ -291,12 +293,3 @@ def threshold_of(model: Any, threshold: float | None) -> float:
             "distance at which a pair is as likely similar as dissimilar."
         )
     return check_number(threshold, "threshold", 0.0, strict=True)
-
-
-def refuse_kernel(model: Any, consequence: str) -> None:
-    """Raise where the metric of a model is none of the features of X."""
-    if hasattr(model, "kernel"):
-        raise ValueError(
-            f"{type(model).__name__} has a metric on the feature space of its kernel, "
-            f"{consequence}."
-        )

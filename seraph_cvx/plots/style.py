@@ -16,7 +16,6 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullFormatter
@@ -152,13 +151,6 @@ def line_look(k: int) -> dict[str, Any]:
     n_colors = len(LINE_COLORS)
     marker = MARKERS[(k + k // n_colors) % len(MARKERS)]
     return {"color": LINE_COLORS[k % n_colors], "marker": marker, "markersize": 6, "linewidth": 2}
-
-
-def draw_line(ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, **look: Any) -> Line2D:
-    """Draw a line, with a marker at each of its points if these are few."""
-    shape = marker if np.size(y) <= SHOWN_MARKERS else ""
-    look.setdefault("linewidth", 2)
-    return ax.plot(x, y, color=color, marker=shape, **look)[0]
 
 
 def white_border(width: float) -> list[Any]:

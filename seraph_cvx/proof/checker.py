@@ -34,7 +34,7 @@ M-steps, version 1: "format": "seraph_cvx m-step certificate", "version": 1, and
   `PENALTIES` in `m_step_checker.py`);
 - "claim": lower, upper; "primal": factor, or null;
 - "dual", or null: factor, anchor ("one" or "labels"), step, groups (or null), multipliers (a
-  matrix for each penalty; for a linear one the weights of its matrices).
+  matrix for each penalty; for a bound on the trace a number, times I).
 
 New evidence is a field with a name of its own, read by `fields`, and what it proves is added to
 `_check`; a file of another version is refused.
@@ -249,7 +249,6 @@ class Program:
         if any(self.P[j].get(i) != value for i, j, value in entries):
             raise Malformed("P is not symmetric")
         self.cones = list(cones_of(cones, self.k))
-        self.cone_of = [k for k, cone in enumerate(self.cones) for _ in cone.rows]
         self.offset, self.sign = number(offset), -1 if maximize else 1
         self.tolerance = 0 if tolerance is None else number(tolerance)
         self.assumptions: tuple[str, ...] = ()
@@ -270,7 +269,6 @@ class Program:
             raise Malformed("a bound on the absolute value of a variable is negative")
         for sign in (1, -1):
             for j, B in known:
-                self.cone_of.append(len(self.cones))
                 self.cones.append(Cone("nonnegative", [len(self.b)], {0: 1}, ()))
                 self.A.append({j: flint.fmpq(sign)})
                 self.b.append(B)
@@ -285,30 +283,31 @@ class Program:
         """
         self.convex, self.loss = self.P, flint.fmpq(0)
         ends: list[Row] = [{}, {}]  # upper bounds on x, and on -x
+        cone_of = {i: cone for cone in self.cones for i in cone.rows}
         for step in implied if given is not None else ():
             column, rows, values = fields(step, "column rows multipliers")
-            mu = dict(zip(rows, numbers(values, len(rows)), strict=True))
-            if len(mu) < len(rows) or not all(type(i) is int and 0 <= i < self.k for i in mu):
+            mu = dict(zip(integers(rows, len(rows)), numbers(values, len(rows)), strict=True))
+            if len(mu) < len(rows) or not mu.keys() <= cone_of.keys():
                 raise Malformed("shift_bounds names a row that does not exist, or twice")
-            cones = {self.cone_of[i]: self.cones[self.cone_of[i]] for i in mu}.values()
+            cones = {cone_of[i].rows[0]: cone_of[i] for i in mu}.values()
             y = {i: flint.fmpq(0) for cone in cones for i in cone.rows} | mu
             if not all(cone.contains(y, dual=True) for cone in cones):
                 raise Malformed("multipliers of shift_bounds are not in the dual cone")
             bound = dot(mu, self.b) + self.relaxed(cones, y)
             a = combination(mu, self.A)
             own = a.pop(column)
-            bound += dot([abs(v) for v in a.values()], [ends[v > 0][j] for j, v in a.items()])
-            ends[own < 0][column] = min(
-                bound / abs(own), ends[own < 0].get(column, bound / abs(own))
-            )
+            bound += sum(abs(v) * ends[v > 0][j] for j, v in a.items())
+            bound, side = bound / abs(own), ends[own < 0]
+            side[column] = min(bound, side.get(column, bound))
         if given is not None:
             D = numbers(given, self.n)
             if min(D) < 0:
                 raise Malformed("diagonal_shift is negative")
             rows = self.P or [{} for _ in D]
             self.convex = [row | {j: row.get(j, 0) + D[j]} for j, row in enumerate(rows)]
-            largest = (max(map(abs, (ends[0][j], ends[1][j]))) if d else 0 for j, d in enumerate(D))
-            self.loss += sum(d * B * B for d, B in zip(D, largest, strict=True)) / 2
+            for j, d in enumerate(D):
+                if d:
+                    self.loss += d * max(end[j] ** 2 for end in ends) / 2
         if not is_psd(self.convex):
             raise Malformed("P is not proved positive semidefinite")
 
@@ -353,8 +352,10 @@ class Program:
     def lower_bound(self, given: Any, c: Sequence[Any], P: list[Row]) -> Any:
         """The bound that a dual point proves with this c and P, both zero for a ray; or -inf."""
         y = numbers(given["y"], self.k)
-        fixed = set(given.get("zero_rows", [i for i in range(self.k) if y[i] == 0]))
-        if not all(type(i) is int and 0 <= i < self.k and y[i] == 0 for i in fixed):
+        zeros = [i for i, value in enumerate(y) if value == 0]
+        named = given.get("zero_rows", zeros)
+        fixed = {*integers(named, len(named))}
+        if not fixed <= {*zeros}:
             raise Malformed("zero_rows names a row that does not exist, or is not zero")
         h = numbers(given["h"] or self.n * [ZERO], self.n) if P else []
         columns: list[Row] = [{} for _ in c]

@@ -35,6 +35,11 @@ class _Program:
         self.entries: dict[tuple[str, str], float] = {}
         self.form: dict[tuple[str, str], float] = {}
 
+    def put(self, row: str, column: str, value: float) -> None:
+        """State an entry of a row, once, of a column that may be new."""
+        put(self.entries, (row, column), value)
+        self.columns.setdefault(column, [None, None])
+
     def bound(self, column: str, *ends: float | None) -> None:
         """State bounds of a column, each once; a ValueError where they may mean two things."""
         stated = self.columns[column]
@@ -55,29 +60,26 @@ class _Program:
             P = _sparse(self.form, self.columns, self.columns)
             objective += sign * cp.quad_form(x, cp.psd_wrap(sign * P)) / 2.0
         constraints = []
-        for matrix, stated, default, labels in (
-            (A, self.rows, -np.inf, ("equations", "rows at most", "rows at least")),
+        for matrix, stated, default, *labels in (
+            (A, self.rows, -np.inf, "equations", "rows at most", "rows at least"),
             (
                 scipy.sparse.eye_array(x.size, format="csr"),
-                self.columns,
-                0.0,
-                ("fixed variables", "upper bounds", "lower bounds"),
+                *(self.columns, 0.0, "fixed variables", "upper bounds", "lower bounds"),
             ),
         ):
             low = np.array([default if end is None else end for end, _ in stated.values()])
             high = np.array([np.inf if end is None else end for _, end in stated.values()])
-            names, equal = list(stated), low == high
-            for label, relation, chosen, end in zip(
+            names, equal = np.array(list(stated)), low == high
+            for label, relation, end, chosen in zip(
                 labels,
                 (operator.eq, operator.le, operator.ge),
-                (equal, ~equal & (high < INFINITE), ~equal & (low > -INFINITE)),
                 (low, high, low),
+                (equal, ~equal & (high < INFINITE), ~equal & (low > -INFINITE)),
                 strict=True,
             ):
-                at = np.flatnonzero(chosen)
-                if len(at):
-                    constraint = relation(matrix[at] @ x, end[at])
-                    constraints.append(named(constraint, [names[k] for k in at], label))
+                if chosen.any():
+                    constraint = relation(matrix[chosen] @ x, end[chosen])
+                    constraints.append(named(constraint, names[chosen], label))
         return cp.Problem((cp.Maximize if self.maximize else cp.Minimize)(objective), constraints)
 
 
@@ -197,8 +199,7 @@ class _MpsReader:
         if row not in known:
             raise LookupError
         if section == "COLUMNS":
-            put(program.entries, (row, name), value)
-            program.columns.setdefault(name, [None, None])
+            program.put(row, name, value)
         elif section == "RHS" or (section == "RANGES" and self.kinds[row] != "N"):
             if self.counts(section, name):
                 put(self.values[section], row, value)
@@ -237,11 +238,10 @@ class _MpsReader:
         program.offset = -right.get(program.objective, 0.0)
         for row, kind in self.kinds.items():
             end, width = right.get(row, 0.0), ranges.get(row, 0.0 if kind == "E" else np.inf)
-            size = abs(width)
             ends: dict[str, Ends] = {
                 "E": [end + min(width, 0.0), end + max(width, 0.0)],
-                "L": [end - size, end],
-                "G": [end, end + size],
+                "L": [end - abs(width), end],
+                "G": [end, end + abs(width)],
                 "N": [None, None],
             }
             program.rows[row] = ends[kind]
@@ -367,8 +367,7 @@ class _LpReader:
     def read_sum(self, row: str, terms: str) -> None:
         """Read the terms of a row."""
         for sign, amount, name in GROUPED_TERM.findall(terms):
-            self.program.columns.setdefault(name, [None, None])
-            put(self.program.entries, (row, name), to_number(sign + (amount or "1")))
+            self.program.put(row, name, to_number(sign + (amount or "1")))
 
     def read_row(self, name: str, left: str, less: str, terms: str, more: str, right: str) -> None:
         """Read a sum between numbers."""

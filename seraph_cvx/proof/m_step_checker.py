@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .checker_arithmetic import Malformed, fields, flint, is_psd, number, numbers
+from .checker_arithmetic import Malformed, dot, fields, flint, is_psd, number, numbers
 
 BITS = (256, 1024)  # of the balls; the second where the first do not decide
 BLOCK = 64  # points whose distances are held at a time: 8 MB for 5,000 points
@@ -26,7 +26,7 @@ PENALTIES = {
     "quadratic": "weight prior",
     "log_det": "weight inverse",
     "off_diagonal": "limit",
-    "linear": "matrices bounds is_equality tolerance",
+    "trace_bound": "bound",
 }
 
 
@@ -110,8 +110,7 @@ class Distances:
     def __init__(self, U: Any, V: Any = None) -> None:
         self.U, self.V = U.tolist(), (U if V is None else V).transpose()
         other = self.V.transpose().tolist()
-        pairs = (zip(u, v, strict=True) for u, v in zip(self.U, other, strict=True))
-        self.squares = [sum((a * b for a, b in pair), flint.arb(0)) for pair in pairs]
+        self.squares = [dot(u, v) for u, v in zip(self.U, other, strict=True)]
         self.first, self.block = 0, self._block(0)
 
     def row(self, i: int) -> list[Any]:
@@ -205,7 +204,7 @@ def _bounds(
         for j, c, q in row:
             if near is not None:
                 s = near.row(i)[j] - m_step.eta
-                upper += c * (_softplus(-s) + q * s)
+                upper += c * (q * s - _sigma(s).log())
             if point is not None:
                 off = point.off(i, j, q)
                 lower += c * (_entropy(q - off) - m_step.eta * off)
@@ -223,28 +222,17 @@ class Penalty:
 
     def __init__(self, content: Any, m: int) -> None:
         readers: dict[str, Callable[[Any], Any]] = {
-            **dict.fromkeys(("weight", "tolerance"), _nonnegative),
+            **dict.fromkeys(("weight", "bound"), _nonnegative),
             **dict.fromkeys(("prior", "inverse"), lambda given: _symmetric(given, m)),
             "limit": lambda given: None if given is None else _nonnegative(given),
-            "matrices": lambda given: [_symmetric(B, m) for B in given],
-            "bounds": lambda given: numbers(given, len(content["matrices"])),
-            "is_equality": lambda given: given,
         }
         self.kind, self.m, names = content["kind"], m, PENALTIES[content["kind"]]
         given = zip(names.split(), fields(content, names, "kind"), strict=True)
         self.given = {name: readers[name](value) for name, value in given}
-        if (
-            self.given.get("weight", 1) == 0
-            or type(self.given.get("is_equality", True)) is not bool
-        ):
-            raise Malformed("a weight is zero, or is_equality neither true nor false")
+        if self.given.get("weight", 1) == 0:
+            raise Malformed("a weight is zero")
         if self.kind == "log_det" and not _log_det(self.given["inverse"]).is_finite():
             raise Malformed("the inverse of a prior is not proved positive definite")
-        if self.kind == "linear":
-            bounds, tolerance = self.given["bounds"], self.given["tolerance"]
-            lengths = [sum(x * x for x in B.entries()).sqrt() for B in self.given["matrices"]]
-            sizes = [abs(t) + length for t, length in zip(bounds, lengths, strict=True)]
-            self.given["tolerance"] = [tolerance * size for size in sizes]
 
     def value(self, A: Any) -> Any:
         """P(A), or infinity where A is not proved to satisfy the constraint."""
@@ -257,22 +245,14 @@ class Penalty:
             case "off_diagonal", limit:
                 size = sum(map(abs, _off_diagonal(A)), zero)
                 return zero if size.is_zero() else infinity if limit is None else limit * size
-        _, matrices, bounds, is_equality, slacks = self.kind, *self.given.values()
-        off = ((B * A).trace() - t for B, t in zip(matrices, bounds, strict=True))
-        parts = zip(off, slacks, strict=True)
-        is_met = all(x <= e and (x >= -e or not is_equality) for x, e in parts)
-        return zero if is_met else infinity
+        return zero if A.trace() <= self.given["bound"] else infinity
 
     def dual(self, given: Any, step: Any) -> tuple[Any, Any]:
         """Z = step times what is given, and P*(Z), infinite where it is not proved finite."""
         infinity, zero = flint.arb("inf"), flint.arb(0)
-        if self.kind == "linear":
-            matrices, bounds, is_equality, slacks = self.given.values()
-            nu = [step * x for x in numbers(given, len(bounds))]
-            Z = sum((B * x for x, B in zip(nu, matrices, strict=True)), _identity(self.m) * 0)
-            parts = zip(nu, bounds, slacks, strict=True)
-            value = sum((x * t + abs(x) * e for x, t, e in parts), zero)
-            return Z, value if is_equality or min(nu) >= 0 else infinity
+        if self.kind == "trace_bound":
+            nu = step * numbers(given, 1)[0]
+            return _identity(self.m) * nu, nu * self.given["bound"] if nu >= 0 else infinity
         Z = _symmetric(given, self.m) * step
         match self.kind, *self.given.values():
             case "quadratic", weight, prior:
@@ -337,11 +317,6 @@ def _log_det(matrix: Any) -> Any:
 def _off_diagonal(matrix: Any) -> list[Any]:
     """The entries off the diagonal."""
     return [v for i, row in enumerate(matrix.tolist()) for j, v in enumerate(row) if i != j]
-
-
-def _softplus(t: Any) -> Any:
-    """log(1 + e^t), sharp for every t."""
-    return t + (-t).exp().log1p() if t > 0 else t.exp().log1p()
 
 
 def _sigma(t: Any) -> Any:

@@ -71,7 +71,7 @@ def test_no_matrix_that_is_barely_indefinite_is_called_psd():
                 assert is_proven_psd(flint.arb_mat(S + flint.fmpq_mat(off)))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BLOCKS if kind not in ("Trace", "Manifold")])
+@pytest.mark.parametrize("kind", BLOCKS)
 def test_the_judge_agrees_with_the_penalties_and_their_bounds_hold(kind):
     """At random matrices; `value_above` and the conjugates of multipliers are rounded up."""
     rng = np.random.default_rng(0)
@@ -92,8 +92,7 @@ def test_the_judge_agrees_with_the_penalties_and_their_bounds_hold(kind):
             limits = exact(slack + 1e-15 * np.max(np.abs(found.matrix)))
             pairs = zip(off.entries(), limits.entries(), strict=True)
             assert all(abs(x) <= y for x, y in pairs)
-            rounding = 1e-14 * abs(found.conjugate) * (kind in ("at most", "equal"))
-            assert conjugate <= found.conjugate + rounding
+            assert conjugate <= found.conjugate
             assert found.conjugate <= float(conjugate) + 1e-11 * (1.0 + abs(found.conjugate))
 
 

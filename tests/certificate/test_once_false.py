@@ -22,7 +22,7 @@ from seraph_cvx import (
     state_m_step,
 )
 from seraph_cvx.certificate.penalized import certify_penalized
-from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, Trace
+from seraph_cvx.penalties import Penalty, Ridge
 from seraph_cvx.proof.verified_psd import log_determinant_bounds
 
 
@@ -90,7 +90,6 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
     q, P = rng.random(pairs.n_unlabeled), np.eye(2)
     soft = MStepObjective(pairs, soft_labels=q)
     streamed = MStepObjective(by_labels.sampled(3), previous_metric=P, manifold_term=P)
-    block = LinearConstraints(np.array([np.eye(2)]), upper=(t := np.array([1.0])))
     for owner, names in [
         (pairs, "points similar dissimilar unlabeled labeled confidence"),
         (pairs.labels, "similar dissimilar confidence listed members"),
@@ -100,7 +99,6 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
         (soft, "soft_labels label_matrix similar_matrix soft_label_matrix"),
         (streamed, "previous_metric manifold_term regularizer pair_moment"),
         (streamed, "recession_matrix"),
-        (block, "bounds matrices"),
         (Ridge(1.0, prior=P), "prior"),
         (certify(soft, P), "factor"),
     ]:
@@ -108,11 +106,10 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
             array, again = (getattr(owner, name) for _ in range(2))
             is_fresh = not np.shares_memory(array, again)
             assert is_fresh or not array.flags.writeable, name
-    for given in (X, c, q, P, t):
+    for given in (X, c, q, P):
         given[...] = 7.0  # none of them is the objective's
     assert soft.soft_labels.max() <= 1.0
     assert pairs.points.max() < 7.0
-    assert block.bounds[0] == 1.0
 
 
 # Found by reading
@@ -177,12 +174,3 @@ def test_a_threshold_whose_losses_overflow_is_refused():
     pairs = PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)], dissimilar_confidence=1e300)
     with pytest.raises(ValueError, match="threshold=1e\\+10 is too large"):
         MStepObjective(pairs, threshold=1e10)
-
-
-def test_linear_penalties_are_not_added_twice(objective):
-    made = MStepObjective(objective.pairs, trace_weight=0.5, penalties=[Trace(2.0)])
-    assert made.trace_weight == 2.5
-    with pytest.raises(ValueError, match=r"Trace\(2\) is part of trace_weight"):
-        made.with_soft_labels_of(np.eye(2)).with_penalties([Trace(2.0), Ridge(1.0)])
-    assert made.with_penalties([Ridge(1.0)]).trace_weight == 2.5
-    assert objective.with_penalties([Trace(2.0), Ridge(1.0)]).trace_weight == 2.5

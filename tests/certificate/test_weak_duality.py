@@ -187,7 +187,8 @@ def test_certificate_recomputed_from_its_definition(setting, q, seed):
             )
             expected = max(expected, bound)
         certificate = certify(objective, A)
-        found = max(lower_bounds(objective, bound_pairs(objective, certificate.factor))).dual_value
+        bounds = lower_bounds(objective, bound_pairs(objective, certificate.factor))
+        found = max(bound.dual_value for bound in bounds)
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert found <= certificate.dual_value <= best.primal_value  # fewer pairs may give more
         assert certificate.primal_value == pytest.approx(objective.value(A), rel=1e-12)

@@ -206,8 +206,7 @@ BAD_COMMANDS = {
     "verify small.csv": ["--label"],
     "verify small.csv --label kind": ["no column 'kind'"],
     "explain --data nosuch": ["'nosuch'", "iris"],
-    "export nosuch --cbf x.cbf": ["'nosuch'", "wine-n40"],
-    "export wine-n40-standard-hyper-w1-s0 --cbf /proc/m.cbf": ["Nothing can be written"],
+    "compare --instances nosuch --out r": ["'nosuch'", "wine-n40"],
     "compare --solvers FOO --out r": ["'FOO'", "newton"],
     "compare --out small.csv": ["small.csv", "another name"],
     "reproduce table2": ["No such command", "reproduce"],
@@ -298,7 +297,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_work(
     [
         "fit --debug small.csv --label kind",
         "--debug fit small.csv --label kind",
-        "--debug export nosuch --cbf x.cbf",
+        "--debug compare --instances nosuch --out r",
         "--debug compare --out small.csv",
     ],
 )

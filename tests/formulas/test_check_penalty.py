@@ -10,13 +10,10 @@ import pytest
 
 from seraph_cvx.penalties import (
     Diagonal,
-    LinearConstraints,
     LogDet,
-    Manifold,
     Penalty,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
     check_penalty,
 )
@@ -25,19 +22,13 @@ from seraph_cvx.penalties.penalty import Multiplier
 RNG = np.random.default_rng(0)
 FACTOR = RNG.normal(size=(4, 4))
 DEFINITE = FACTOR @ FACTOR.T + np.eye(4)
-SOME = np.array([DEFINITE, FACTOR + FACTOR.T])
 
 BLOCKS = [
-    Trace(0.7),
-    Manifold(0.3),
     Ridge(2.0),
     Ridge(0.5, prior=DEFINITE),
     LogDet(0.5),
     LogDet(2.0, prior=DEFINITE),
     TraceBound(2.0),
-    LinearConstraints(SOME, upper=[3.0, 0.5]),
-    LinearConstraints(SOME, equal=np.trace(SOME, axis1=1, axis2=2)),
-    LinearConstraints([np.eye(4), -np.eye(4)], upper=[3.0, -1.0]),  # dependent
     TraceBound(1e-2),
     Diagonal(),
     Sparse(0.3),

@@ -33,7 +33,6 @@ from high_precision import (
 from scipy.special import expit
 
 from seraph_cvx import MStepObjective
-from seraph_cvx.penalties import Manifold, Trace, manifold_term
 
 PRECISIONS = (400, 1200, 4000)
 """Bits of the balls, more where the fewer do not decide."""
@@ -139,38 +138,20 @@ class OffDiagonalSum(OffDiagonalZero):
 
 
 @dataclass(frozen=True, eq=False)
-class Equations(Block):
-    """<B_i, A> <= t_i + e_i, or |<B_i, A> - t_i| <= e_i; e_i = tolerance * (|t_i| + ||B_i||)."""
+class TraceAtMost(Block):
+    """tr(A) <= bound."""
 
-    matrices: np.ndarray
-    bounds: np.ndarray
-    is_equality: bool
-    tolerance: float = 1e-9
-
-    def _parts(self):
-        """B_i, t_i and e_i as balls, one after the other."""
-        for B, t in zip(self.matrices, self.bounds.tolist(), strict=True):
-            length = total(x * x for x in exact(B).entries()).sqrt()
-            yield exact(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
+    bound: float
 
     def value(self, A):
-        slacks = []
-        for B, t, e in self._parts():
-            off = (B * A).trace() - t
-            slacks += [e - off] + [e + off] * self.is_equality
-        if any(slack < 0 for slack in slacks):
-            return INFEASIBLE
-        return arb(0) if all(slack >= 0 for slack in slacks) else None
+        off = A.trace() - arb(self.bound)
+        return INFEASIBLE if off > 0 else arb(0) if off <= 0 else None
 
     def dual(self, Z):
-        """By the nearest combination of the B_i, or the part of it with no negative weight."""
-        parts = list(self._parts())
-        gram = arb_mat([[(B * C).trace() for C, _, _ in parts] for B, _, _ in parts])
-        sides = arb_mat([[(B * Z).trace()] for B, _, _ in parts])
-        weights = [x.mid() for x in gram.solve(sides).entries()]
-        nu = weights if self.is_equality else [x if x >= 0 else arb(0) for x in weights]
-        matrix = sum((B * x for x, (B, _, _) in zip(nu, parts, strict=True)), Z * 0)
-        return matrix, total(x * t + abs(x) * e for x, (_, t, e) in zip(nu, parts, strict=True))
+        """By the nearest nonnegative multiple of I."""
+        nu = (Z.trace() / Z.nrows()).mid()
+        nu = nu if nu >= 0 else arb(0)
+        return exact(np.eye(Z.nrows())) * nu, nu * arb(self.bound)
 
 
 def definite(matrix):
@@ -206,24 +187,13 @@ def block_of(penalty, m):
         "LogDet": lambda p: Divergence(
             float(p.weight), np.eye(m) if p._inverse is None else np.array(p._inverse)
         ),
-        "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
+        "TraceBound": lambda p: TraceAtMost(float(p.weight)),
         "Diagonal": lambda p: OffDiagonalZero(),
         "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
-        "LinearConstraints": lambda p: Equations(
-            np.array([symmetric(B) for B in p.matrices]),
-            np.array(p.bounds, dtype=float),
-            p.is_equality,
-            p.tolerance,
-        ),
     }[type(penalty).__name__](penalty)
 
 
 # The M-step
-
-
-def term_of(block, points):
-    """nu*X'LX of a block: the graph is the package's, and its doubles count as given."""
-    return manifold_term(points, block.weight, block.n_neighbors, block.kernel, block.normalised)
 
 
 ARGUMENTS = {
@@ -265,16 +235,10 @@ class Judge:
         labels, metric = given.soft_labels, given.previous_metric
         self.soft_labels = None if labels is None else np.array(labels, dtype=np.float64)
         self.previous_metric = None if metric is None else symmetric(metric)
-        self.blocks, linear = [], given.manifold_term
-        self.terms = [] if linear is None else [symmetric(linear)]  # of R; the exact sum counts
-        self.trace_weights = [float(given.trace_weight)]
-        for block in given.penalties:
-            if isinstance(block, Trace):
-                self.trace_weights.append(float(block.weight))
-            elif isinstance(block, Manifold):
-                self.terms.append(symmetric(term_of(block, pairs.points)))
-            else:
-                self.blocks.append(block_of(block, self.n_features))
+        self.blocks = [block_of(block, self.n_features) for block in given.penalties]
+        term = given.manifold_term
+        self.terms = [] if term is None else [symmetric(term)]  # of R
+        self.trace_weight = float(given.trace_weight)
         self._balls = {}
 
     def parts(self, bits=PRECISIONS[0]):
@@ -290,7 +254,7 @@ class Judge:
             elif self.previous_metric is not None and k:
                 d = forms(differences(self.points, self.unlabeled), exact(self.previous_metric))
                 q[-k:] = [ball_sigmoid(arb(self.sharpness) * (eta - x)) for x in d]
-            R = identity(self.n_features) * total(map(arb, self.trace_weights))
+            R = identity(self.n_features) * arb(self.trace_weight)
             self._balls[bits] = V, c, q, sum(map(exact, self.terms), R), eta
         return self._balls[bits]
 

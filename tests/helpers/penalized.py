@@ -8,12 +8,9 @@ from instances import random_objective, random_psd
 
 from seraph_cvx.penalties import (
     Diagonal,
-    LinearConstraints,
     LogDet,
-    Manifold,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -61,24 +58,6 @@ def _trace_bound(objective, rng):
     return TraceBound(bound), lambda A: (0.0, [cp.trace(A) <= bound])
 
 
-def _at_most(objective, rng):
-    v, w = _difference(objective, rng), _difference(objective, rng)
-    matrices, bounds = np.array([np.outer(v, v), np.outer(w, w)]), rng.uniform(0.2, 1.0, 2)
-
-    def state(A):
-        return 0.0, [cp.quad_form(v, A) <= bounds[0], cp.quad_form(w, A) <= bounds[1]]
-
-    return LinearConstraints(matrices, upper=bounds), state
-
-
-def _equal(objective, rng):
-    v, bound = _difference(objective, rng), rng.uniform(0.5, 2.0)
-    return (
-        LinearConstraints(np.outer(v, v), equal=bound),
-        lambda A: (0.0, [cp.quad_form(v, A) == bound]),
-    )
-
-
 def _diagonal(objective, rng):
     return Diagonal(), lambda A: (0.0, [x == 0 for x in _entries(A, lambda i, j: j < i)])
 
@@ -92,25 +71,10 @@ def _sparse(objective, rng):
     return Sparse(weight), state
 
 
-def _trace(objective, rng):
-    weight = rng.uniform(0.1, 2.0)
-    return Trace(weight), lambda A: (weight * cp.trace(A), [])
-
-
-def _manifold(objective, rng):
-    block = Manifold(rng.uniform(0.01, 0.1), n_neighbors=3, kernel="binary")
-    made = block.for_points(objective.pairs.points)
-    return block, lambda A: (made.weight * cp.trace(made.term @ A), [])
-
-
 BLOCKS = {
-    "Trace": _trace,
-    "Manifold": _manifold,
     "Ridge": _ridge,
     "LogDet": _log_det,
     "TraceBound": _trace_bound,
-    "at most": _at_most,
-    "equal": _equal,
     "Diagonal": _diagonal,
     "Sparse": _sparse,
 }
@@ -149,13 +113,6 @@ def random_feasible(objective, rng):
     m = objective.pairs.n_features
     A = random_psd(rng, m, size=10.0 ** rng.uniform(-2, 1.5), rank=m)
     for block in objective.penalties:
-        if isinstance(block, LinearConstraints):
-            along = np.einsum("kij,ij->k", block.matrices, A)
-            share = float(np.min(block.bounds / along))
-            A = A * (share if block.is_equality else min(1.0, 0.999 * share))
-        else:
-            L = block.feasible_factor(np.linalg.cholesky(A))
-            A = L @ L.T
-            if isinstance(block, Diagonal):
-                A = np.diag(np.diag(A))
+        L = block.feasible_factor(np.linalg.cholesky(A))
+        A = np.diag(np.diag(L @ L.T)) if isinstance(block, Diagonal) else L @ L.T
     return A

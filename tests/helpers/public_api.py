@@ -46,7 +46,6 @@ RESULTS = [
     "seraph_cvx.penalties.penalty.Multiplier",
     "seraph_cvx.penalties.penalty.DualTerms",
     "seraph_cvx.penalties.penalty.TermPoint",
-    "seraph_cvx.engine.moments.Regularizer",
 ]
 """Classes that public functions return: nobody imports them, but their attributes are read."""
 

@@ -237,7 +237,6 @@ ESTIMATOR_SETTINGS = st.fixed_dictionaries(
         "n_components": st.sampled_from([None, 1]),
         "allow_unattained": st.booleans(),
         "laplacian_weight": st.sampled_from([0.0, 0.1]),
-        "laplacian_normalised": st.booleans(),
         "identity_share": st.sampled_from([0.0, 0.3, 1.0]),
         "unlabeled_pairs": st.sampled_from([None, 3]),
         "random_state": st.just(0),

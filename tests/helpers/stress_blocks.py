@@ -125,58 +125,24 @@ class SoughtSum(Sought):
         return at
 
 
-class SoughtEquations(Sought):
-    def _tolerances(self):
-        block = self.block
-        lengths = np.sqrt(np.sum(np.square(block.matrices.astype(EXTENDED)), axis=(1, 2)))
-        return EXTENDED(block.tolerance) * (np.abs(block.bounds) + lengths)
-
+class SoughtTrace(Sought):
     def rows(self, m, unit):
-        """Of the PSD ones: the others need not limit anything."""
-        goals = zip(self.block.matrices, self.block.bounds + self._tolerances(), strict=True)
-        roots = [root_of(B) / np.sqrt(t) for B, t in goals if t > 0]
-        return np.vstack([np.zeros((0, m), dtype=EXTENDED), *roots])
+        return np.eye(m, dtype=EXTENDED) / np.sqrt(EXTENDED(self.block.bound))
 
     def constraints(self, T):
-        block = self.block
-        nudge = 0.0 if block.is_equality else 0.999  # bounds may be met with their tolerance
-        goals = block.bounds + nudge * self._tolerances()
-        found = []
-        for B, d in zip(block.matrices, goals, strict=True):
-            C = T.T @ B.astype(EXTENDED) @ T
-            size = max(np.max(np.abs(C)), abs(d))
-            found.append(linear((C / size).astype(np.float64), float(d / size), block.is_equality))
-        return found
+        C, d = T.T @ T, self.block.bound
+        size = max(np.max(np.abs(C)), d)
+        return [linear((C / size).astype(np.float64), float(d / size))]
 
     def made_feasible(self, L):
-        """By Newton's method for the violated ones, in units of L; or L is shortened."""
-        block, e = self.block, self._tolerances()
-        spare = 64 * EPS * np.abs(block.bounds)
-        goal = block.bounds - spare + (0 if block.is_equality else 0.5) * e
-        unit = np.sqrt(np.sum(np.square(L), axis=1, keepdims=True))
-        unit = np.where(unit > 0, unit, 1)
-        for _ in range(12):
-            images = np.array([B.astype(EXTENDED) @ L for B in block.matrices])
-            excess = np.sum(images * L, axis=(1, 2)) - goal
-            active = np.full(len(goal), True) if block.is_equality else excess > 0
-            if np.all(np.abs(excess[active]) <= (0.4 * e + spare / 2)[active]):
-                return L
-            slopes = 2 * (images * unit)[active].reshape(int(np.sum(active)), -1)
-            sizes = np.sqrt(np.sum(np.square(slopes), axis=1))
-            sizes = np.where(sizes > 0, sizes, 1)
-            A, b = (x.astype(np.float64) for x in (slopes / sizes[:, None], excess[active] / sizes))
-            if not (np.all(np.isfinite(A)) and np.all(np.isfinite(b))):
-                break
-            L = L - unit * np.linalg.lstsq(A, b, rcond=1e-12)[0].reshape(L.shape)
-        if block.is_equality or not np.all(goal > 0):
-            return L
-        values = np.array([np.sum((B.astype(EXTENDED) @ L) * L) for B in block.matrices])
-        return L * np.sqrt(np.min(goal / np.maximum(values, goal)))
+        """Shortened until its square is within the bound."""
+        goal = self.block.bound * (1 - 64 * EPS)
+        return L * np.sqrt(goal / np.maximum(np.sum(np.square(L)), goal))
 
 
-def linear(C, d, is_equality):
-    """The constraint <C, S> <= d, or with equality."""
-    return lambda S: np.array([[np.sum(C * S) - d]]), lambda Y: Y[0, 0] * C, is_equality
+def linear(C, d):
+    """The constraint <C, S> <= d."""
+    return lambda S: np.array([[np.sum(C * S) - d]]), lambda Y: Y[0, 0] * C, False
 
 
 SOUGHT = {
@@ -184,5 +150,5 @@ SOUGHT = {
     judge.Divergence: SoughtDivergence,
     judge.OffDiagonalZero: SoughtDiagonal,
     judge.OffDiagonalSum: SoughtSum,
-    judge.Equations: SoughtEquations,
+    judge.TraceAtMost: SoughtTrace,
 }

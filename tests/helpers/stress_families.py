@@ -21,12 +21,9 @@ from judge import Judge
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.penalties import (
     Diagonal,
-    LinearConstraints,
     LogDet,
-    Manifold,
     Ridge,
     Sparse,
-    Trace,
     TraceBound,
 )
 
@@ -580,41 +577,12 @@ def log_det(rng, m, metric):
     return LogDet(weight(rng, 0.0, 5.0), prior)
 
 
-def linear_matrix(rng, m):
-    """Of an entry, of the trace, of a direction, or any symmetric one."""
-    e, u = np.eye(m)[rng.integers(m, size=2)], rng.normal(size=m)
-    any_matrix = rng.normal(size=(m, m))
-    return symmetric_part(one_of(rng, [np.outer(*e), np.eye(m), np.outer(u, u), any_matrix]))
-
-
-@np.errstate(all="ignore")
-def linear_constraints(rng, m, metric, is_equality):
-    """Bounds, or equations that some metric of the right size meets."""
-    exponent = rng.uniform(-3, 3) - (metric if chance(rng, 0.5) else 0.0)
-    B = np.array([linear_matrix(rng, m) for _ in range(integer(rng, 1, 3))]) * power(exponent)
-    if is_equality:
-        t = np.einsum("kij,ij->k", B, positive_definite(rng, m, metric))
-        return LinearConstraints(B, equal=np.where(rng.random(len(t)) < 0.2, 0.0, t))
-    t = [power(exponent + metric + off) for off in rng.uniform(-2, 2, size=len(B))]
-    sign = np.where(rng.random(len(B)) < 0.1, rng.choice([0.0, -1.0]), 1.0)
-    return LinearConstraints(B, upper=sign * t)
-
-
-def manifold(rng, m, metric):
-    kernel = one_of(rng, ["heat", "binary"])
-    return Manifold(decades(rng, -6, 6), integer(rng, 1, 4), kernel, bool(rng.integers(2)))
-
-
 BLOCKS = {
     "ridge": ridge,
     "LogDet": log_det,
     "trace bound": lambda rng, m, metric: TraceBound(weight(rng, metric, 3.0)),
     "diagonal metric": lambda rng, m, metric: Diagonal(),
     "sparse metric": lambda rng, m, metric: Sparse(weight(rng, -metric, 4.0)),
-    "linear bounds": partial(linear_constraints, is_equality=False),
-    "linear equations": partial(linear_constraints, is_equality=True),
-    "trace": lambda rng, m, metric: Trace(0.0 if chance(rng, 0.1) else weight(rng, -metric, 6.0)),
-    "manifold": manifold,
 }
 """Each makes a block for so many features and a metric of this power of ten."""
 
@@ -652,11 +620,9 @@ def fitting_term(rng, pairs):
 
 
 PENALIZED = (
-    {kind: with_blocks(kind) for kind in list(BLOCKS)[:8]}
+    {kind: with_blocks(kind) for kind in list(BLOCKS)}
     | {
-        "linear blocks": with_blocks(*2 * ["trace", "manifold"], most=3)
-        | {"manifold_term": [None, fitting_term]},
-        "several blocks": with_blocks(least=2, most=3),
+        "several blocks": with_blocks(least=2, most=3) | {"manifold_term": [None, fitting_term]},
     }
     | {
         "one feature and blocks": ONE_FEATURE

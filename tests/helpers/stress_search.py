@@ -50,7 +50,7 @@ class Search:
         self.differences = X[judge.rows[:, 0]] - X[judge.rows[:, 1]]
         each = EXTENDED(judge.mu) * (EXTENDED(judge.n_unlabeled) / max(1, k))
         self.weights = np.concatenate([judge.confidence.astype(EXTENDED), [each] * k])
-        R = sum(map(EXTENDED, judge.trace_weights)) * np.eye(judge.n_features, dtype=EXTENDED)
+        R = EXTENDED(judge.trace_weight) * np.eye(judge.n_features, dtype=EXTENDED)
         self.regularizer = sum((term.astype(EXTENDED) for term in judge.terms), R)
         self.labels = np.array([float(q) for q in judge.parts()[2]], dtype=EXTENDED)
 
@@ -58,7 +58,7 @@ class Search:
         """T, (m, r): along its columns the pairs, R and the blocks together have unit size."""
         judge, unit = self.judge, self.unit
         m = judge.n_features
-        weight = max(EXTENDED(0), sum(map(EXTENDED, judge.trace_weights)))
+        weight = max(EXTENDED(0), EXTENDED(judge.trace_weight))
         root = np.sqrt(weight) * np.eye(m, dtype=EXTENDED)
         rows = [np.sqrt(self.weights / unit)[:, None] * self.differences, root / np.sqrt(unit)]
         if judge.terms:

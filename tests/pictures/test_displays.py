@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from instances import random_pairs, random_psd
+from instances import random_psd
 from pictures import assert_drawn
 
-from seraph_cvx import SERAPH, KernelSERAPH, MStepObjective, paper, plots, seraph_path
+from seraph_cvx import SERAPH, KernelSERAPH, plots
 from seraph_cvx.plots import (
-    DualityDisplay,
-    FeatureWeightsDisplay,
     HistoryDisplay,
     MetricDisplay,
-    PathDisplay,
-    PosteriorDisplay,
     RegionsDisplay,
-    SegmentDisplay,
 )
 from seraph_cvx.plots.style import new_figure, picture_bytes
 
@@ -36,19 +30,6 @@ ZERO = np.zeros((4, 4))
 HISTORY = HistoryDisplay(
     np.arange(1, 13), np.abs(np.arange(12.0) - 3), 5.0 / np.arange(1, 13), 10.0 ** -np.arange(12.0)
 )
-BOUNDS = [(k, 1 + 2.0**-k, 1 - 0.5**k) for k in range(40)]
-
-
-@cache
-def short_path(*weights):
-    """A path with these trace weights, or eight of its own."""
-    return seraph_path(random_pairs(3, n_labeled=60), weights or "auto", n_weights=8)
-
-
-@cache
-def nonconvex_objective():
-    """Unlabeled pairs that weigh much: (7) is far from convex."""
-    return MStepObjective(random_pairs(1, m=2), unlabeled_weight=3.0)
 
 
 def regions(metric, gaps=None):
@@ -61,19 +42,8 @@ CASES = {
     "metric": lambda: MetricDisplay.from_result(METRIC, X, Y),
     "metric of one feature": lambda: MetricDisplay.from_result([[2.0]], X[:, :1], Y),
     "metric of rank 0": lambda: MetricDisplay.from_result(ZERO, X, Y),
-    "posterior": lambda: PosteriorDisplay.from_result(METRIC, X, Y),
-    "posterior, classes": lambda: PosteriorDisplay.from_result(METRIC, X, TWENTY, 1.0, LONG_NAMES),
-    "posterior without labels": lambda: PosteriorDisplay.from_result(METRIC, X),
     "history": lambda: HISTORY,
     "history, direct": lambda: HistoryDisplay.from_result([441.0, 352.0, 39.0, 11.9]),
-    "segment": lambda: SegmentDisplay.from_result(
-        nonconvex_objective(), np.diag([0.01, 0.0]), np.eye(2), 11
-    ),
-    "duality": lambda: DualityDisplay.from_result(BOUNDS),
-    "duality of one iteration": lambda: DualityDisplay.from_result(BOUNDS[:1]),
-    "path": lambda: PathDisplay.from_result(short_path()),
-    "path to zero": lambda: PathDisplay.from_result(short_path(1.0, 0.0)),
-    "feature weights": lambda: FeatureWeightsDisplay.from_result(ZERO),
     "regions": lambda: regions(FULL_RANK, [0.3, 1e-3, 2e-9]),
     "regions of rank 0": lambda: regions(ZERO),
 }
@@ -93,7 +63,7 @@ def test_every_display_is_drawn_with_labels_and_on_given_axes(case):
 
 
 def test_a_picture_is_saved_with_its_title_and_the_same_bytes_each_time(tmp_path):
-    display = CASES["feature weights"]()
+    display = CASES["history"]()
     assert display.draw(tmp_path / "a.png", title="Mine").get_suptitle() == "Mine"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     for ending in ("png", "svg"):
@@ -109,10 +79,7 @@ def test_no_picture_imports_pyplot():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((PosteriorDisplay, METRIC, X, Y[:3]), "one label each"),
         ((HistoryDisplay, []), "history is empty"),
-        ((DualityDisplay, [(0, 1.0, 2.0)]), "dual value is above the primal"),
-        ((FeatureWeightsDisplay, np.eye(2), ["a", "b", "c"]), "2 features, but 3 feature_names"),
         ((RegionsDisplay, METRIC, X, Y[:5], X, TWENTY), "one label for each"),
     ],
 )
@@ -130,21 +97,5 @@ def test_estimators_are_drawn_by_their_own_metric_threshold_and_names():
     assert display.threshold == 2.0
     history = HistoryDisplay.from_estimator(model)
     assert history.descent_values.tolist() == [step.descent_value for step in model.history_]
-    weights = FeatureWeightsDisplay.from_estimator(model)
-    np.testing.assert_allclose(weights.weights, np.sort(np.diag(model.metric_))[::-1])
-    with pytest.raises(ValueError, match=r"use PosteriorDisplay\.from_estimator"):
+    with pytest.raises(ValueError, match=r"draw the columns of model\.transform"):
         MetricDisplay.from_estimator(KernelSERAPH(), X, Y)
-    with pytest.raises(ValueError, match="the feature space of its kernel"):
-        FeatureWeightsDisplay.from_estimator(KernelSERAPH())
-
-
-@pytest.mark.parametrize("model", [SERAPH(threshold=2.0), KernelSERAPH(gamma=0.1)])
-def test_posterior_of_a_model_is_what_it_predicts(model, monkeypatch):
-    monkeypatch.setattr("seraph_cvx.plots.posterior.AT_ONCE", 100)
-    display = PosteriorDisplay.from_estimator(model.fit(X, Y), X)
-    drawn = [0, 1, 58], [5, 2, 59]
-    pairs = X[np.transpose(drawn)]
-    np.testing.assert_allclose(display.posterior[drawn], model.predict_pair_proba(pairs))
-    other = PosteriorDisplay.from_estimator(model, X, threshold=3.0)
-    expected = paper.posterior(np.square(model.pair_distance(pairs)), 1.0, 3.0)
-    np.testing.assert_allclose(other.posterior[drawn], expected)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -165,10 +163,6 @@ def test_the_commands_take_a_problem_of_a_file(file, tmp_path):
     assert answer.exit_code == 0, answer.output
     assert "CLARABEL" in answer.output
     assert "So the problem is convex" in run(f"explain {file}:problem").output
-    for instance in (f"{file}:problem", "balance-n20-raw-proj-w0.1-s0"):
-        answer = run(f"export {instance} --cbf", tmp_path / "own.cbf")
-        assert answer.exit_code == 0, answer.output
-        assert json.loads((tmp_path / "own.json").read_text())["upper"] is not None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from seraph_cvx import (
     compare_solvers,
     solve_m_step,
 )
-from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, TraceBound
+from seraph_cvx.penalties import Penalty, Ridge, TraceBound
 from seraph_cvx.processes.isolation import Outcome
 from seraph_cvx.race import compare
 from seraph_cvx.race.compare import read_race
@@ -209,16 +209,13 @@ def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
 
 
 def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeypatch):
-    bound = LinearConstraints(np.eye(4), upper=1.0)
     outcome = Outcome("done", {"answer": np.eye(4), "claims": True}, "", 0.1)
-    for block in (bound, LinearConstraints(np.eye(4), equal=1.0), TraceBound(1.0)):
-        objective = with_penalty(block)
-        value = objective.value(np.eye(4) / 4.0)
-        assert MStepInstance(objective).grade(0.0, 1e-3, outcome)["value"] == pytest.approx(
-            value, rel=1e-8
-        )
-    monkeypatch.setattr(LinearConstraints, "feasible_factor", lambda block, L: L)
-    row = MStepInstance(with_penalty(bound)).grade(0.0, 1e-3, outcome)
+    objective = with_penalty(TraceBound(1.0))
+    value = objective.value(np.eye(4) / 4.0)
+    row = MStepInstance(objective).grade(0.0, 1e-3, outcome)
+    assert row["value"] == pytest.approx(value, rel=1e-8)
+    monkeypatch.setattr(TraceBound, "feasible_factor", lambda block, L: L)
+    row = MStepInstance(objective).grade(0.0, 1e-3, outcome)
     assert row["detail"].startswith("the matrix violates a constraint")
     assert row["true_gap"] is None
 

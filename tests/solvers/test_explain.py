@@ -13,7 +13,6 @@ from seraph_cvx.m_step.explain import explain_convexity
 from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.penalties import (
     Diagonal,
-    LinearConstraints,
     LogDet,
     Ridge,
     Sparse,
@@ -84,8 +83,6 @@ BLOCKS = {
     "w LogDet(A, prior)": LogDet(0.5),
     "w sum_ij |A_ij|": Sparse(0.3),
     "constraint tr(A) <= t": TraceBound(2.0),
-    "constraint <B_i, A> <= t_i": LinearConstraints([np.eye(4), np.ones((4, 4))], upper=1.0),
-    "constraint <B_i, A> = t_i": LinearConstraints(np.ones((4, 4)), equal=1.0),
     "A = diag(w)": Diagonal(),
 }
 
