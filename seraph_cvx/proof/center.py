@@ -54,8 +54,8 @@ def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Star
         for v, dual in ((start.y, True), (start.s, False))
     )
     y[cones.zero], x = 0.0, start.x
-    mu = float(y[cones.proper] @ s[cones.proper]) / cones.degree
     last = LAST * max(1.0, abs(program.value(start.x))) / cones.degree
+    mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
     count = 0
     while count < MOST_STEPS and not steps.is_over:
         count += 1

@@ -318,6 +318,9 @@ def certify_problem(
     if columns is not None:
         boxed = canonical.program.within(columns)
         evidence = replace(_searched(boxed, None, allowed, steps, is_whole=False), bounds=columns)
+        if any(i >= len(canonical.program.b) for i in evidence.moved or ()):
+            steps.append("nothing is claimed: the given bounds contradict the constraints")
+            evidence = Evidence(bounds=columns)
     if evidence.dual is None:
         whole = _searched(canonical.program, start, allowed, steps)
         evidence = whole if columns is None or whole.ray_dual is not None else evidence
@@ -342,7 +345,11 @@ def _searched(
         return _search(program, start, tolerance, steps, is_whole)
     steps.append(convex.words)
     evidence = _search(convex.program, start, tolerance, steps, is_whole)
+    if evidence.moved:  # what bounds the columns are constraints as they were
+        convex = replace(convex, implied=(), loss=None)
     evidence.convexified = convex
+    if convex.loss:
+        evidence.optimum = None
     if evidence.dual is not None and convex.loss:
         value = down(Fraction(evidence.dual.value) - convex.loss)
         evidence.dual = evidence.dual._replace(value=value)
@@ -547,7 +554,8 @@ def _certificate(
         point = judge_point(canonical.problem, tolerance)
     by_point = False
     objective = point.objective if point is not None and point.is_feasible else None
-    is_program = evidence.bounds is None and not evidence.is_of_shifted
+    is_changed = evidence.is_of_shifted or evidence.moved
+    is_program = evidence.bounds is None and not is_changed
     if is_program and not isinstance(objective, Unjudged | None):
         low, high = objective
         _refuse_contradiction(low, high, lower, upper, program.maximize)

@@ -28,6 +28,8 @@ MOST_RANK = 20
 SMALL = 1e-9
 """Eigenvalues of F below this share of the largest count as zero; a wrong V is of no use, only."""
 
+MOST_WHOLE = 2**53
+"""Doubles hold all integers up to this one."""
 
 LENGTHS = 12
 """Steps along a face's column, each four times the last: far beyond, sums lose what they need."""
@@ -59,7 +61,8 @@ def on_faces(program: ConicProgram, start: Start) -> tuple[ConicProgram, Start, 
     quadratic = np.zeros(len(program.c), dtype=bool)
     if program.P is not None:
         quadratic = np.diff(program.P.indptr) > 0
-    for j in np.flatnonzero((program.c == 0.0) & ~quadratic).tolist():
+    has_matrices = any(cone.kind == "psd" for cone in program.cones)
+    for j in np.flatnonzero(has_matrices & (program.c == 0.0) & ~quadratic).tolist():
         found = _face_of_column(program, j)
         if found is not None and all(face.row != found.row for face in faces):
             smaller = restricted(program, found)
@@ -89,14 +92,12 @@ def _face_of_column(program: ConicProgram, j: int) -> Face | None:
     A = program.A
     span = slice(A.indptr[j], A.indptr[j + 1])
     rows, data = A.indices[span], A.data[span]
-    first = 0
-    for cone in program.cones:
-        if rows.size and first <= rows.min() and rows.max() < first + cone.rows:
-            break
-        first += cone.rows
-    else:
+    if not rows.size:
         return None
-    if cone.kind != "psd":
+    ends = np.cumsum([cone.rows for cone in program.cones])
+    k = int(np.searchsorted(ends, rows.min(), side="right"))
+    cone, first = program.cones[k], int(ends[k]) - program.cones[k].rows
+    if cone.kind != "psd" or rows.max() >= ends[k]:
         return None
     i, k = (index[rows - first] for index in lower_triangle(cone.side))
     used = np.unique(i[i == k])
@@ -111,11 +112,15 @@ def _face_of_column(program: ConicProgram, j: int) -> Face | None:
     if min(-least, largest) > SMALL * max(-least, largest) or rank > MOST_RANK:
         return None
     sign = -1.0 if largest > -least else 1.0  # slack is b - Ax
-    return Face(first, j, sign, *_null_space(F, used, rank, cone.side))
+    space = _null_space(F, used, rank, cone.side)
+    return None if space is None else Face(first, j, sign, *space)
 
 
-def _null_space(F: Array, used: Array, rank: int, side: int) -> tuple[Any, Array]:
-    """Integer vectors that F of a rank is orthogonal to, and the rows where they are alone."""
+def _null_space(F: Array, used: Array, rank: int, side: int) -> tuple[Any, Array] | None:
+    """Integer vectors that F of a rank is orthogonal to, and the rows where they are alone.
+
+    None where doubles do not hold them, or F is singular in the rows that are not alone.
+    """
     order = scipy.linalg.qr(F, mode="r", pivoting=True)[1]
     pivots, rest = order[:rank], order[rank:]
     V = scipy.sparse.eye_array(side, format="lil")
@@ -124,13 +129,16 @@ def _null_space(F: Array, used: Array, rank: int, side: int) -> tuple[Any, Array
             flint.fmpq_mat(rank, len(columns), rationals(F[np.ix_(pivots, columns)].ravel()))
             for columns in (pivots, rest)
         ]
+        if not rank or not tables[0].det():
+            return None
         weights = tables[0].solve(tables[1])
         for k, column in enumerate(used[rest].tolist()):
             values = [weights[i, k] for i in range(rank)]
             scale = math.lcm(*(int(value.q) for value in values))
-            V[column, column] = scale
-            for row, value in zip(used[pivots].tolist(), values, strict=True):
-                V[row, column] = int(-scale * value.p // value.q)
+            entries = [scale, *(int(-scale * value.p // value.q) for value in values)]
+            if max(map(abs, entries)) >= MOST_WHOLE:
+                return None
+            V[[column, *used[pivots].tolist()], column] = entries
     kept = np.setdiff1d(np.arange(side), used[pivots])
     return scipy.sparse.csr_array(V.tocsr()[:, kept]), kept
 
@@ -177,7 +185,7 @@ def _sums_are_exact(values: Array, factor: float) -> bool:
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     spare = np.frexp((whole & -whole).astype(np.float64))[1] - 1
     lowest = int((powers - 53 + spare).min())
-    return factor * math.ldexp(1.0, int(powers.max()) - lowest) < 2.0**53
+    return factor < math.ldexp(MOST_WHOLE, lowest - int(powers.max()))
 
 
 def _restricted_start(start: Start, face: Face) -> Start:

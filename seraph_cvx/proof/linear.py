@@ -62,7 +62,7 @@ They have to exceed the error of z, and are squared in the gap; measured by `lib
 """
 
 ROUNDED = 2.0**-44
-"""Rows that are violated by less, relative to the largest, are met but for rounding of the data."""
+"""Rows that are violated by less, relative to what they are sums of, are met but for rounding."""
 
 BASIC, UPPER = (int(getattr(highspy.HighsBasisStatus, name)) for name in ("kBasic", "kUpper"))
 HIGHS: Any = highspy.Highs
@@ -185,13 +185,24 @@ class Vertex:
 
     @property
     def is_near(self) -> bool:
-        """Whether the point is dual feasible, and feasible but for the rounding of the data."""
-        if self.dual:
+        """Whether the point is dual feasible, and feasible but for the rounding of the data.
+
+        The coefficients of a violated row are a sum of those of the rows that are met.
+        """
+        program = self.program
+        x, b = (np.array([abs(_nearest(v)) for v in part]) for part in (self.x, program.b))
+        sizes = np.append(abs(program.A) @ x + b, 0.0)  # the last is of x_j = 0
+        if self.dual or not _nearest(self.primal) <= ROUNDED * sizes.max():
             return False
-        size = max(abs(v) for v in self.program.b) if self.program.b else ZERO
-        x = np.array([abs(_nearest(v)) for v in self.x])
-        largest = max(float((abs(self.program.A) @ x).max(initial=0.0)), _nearest(size))
-        return _nearest(self.primal) <= ROUNDED * largest
+        rows = [rationals(program.A[[k]].toarray()[0]) for k in self.violated]
+        met = sizes[np.maximum(self.active, -1)]
+        for k, found in zip(
+            self.violated, solve_all(program.met(self.active).T, rows) or [], strict=True
+        ):
+            size = sizes[k] + np.array([abs(_nearest(w)) for w in found]) @ met
+            if not abs(_nearest(self.slack[k])) <= ROUNDED * size:
+                return False
+        return True
 
     @property
     def primal(self) -> Rational:
@@ -468,6 +479,8 @@ def prove_polyhedral(
         yield _proven(program, exact, tolerance, steps)
         return
     size = np.abs(center)
+    if not np.isfinite(program.P @ center).all():
+        return
     for own, all_alike in RADII:
         if not steps.is_over:
             e = own * (1.0 + size) + all_alike * max(1.0, float(size.max()))

@@ -120,8 +120,11 @@ class DualProver:
     def _weight(self) -> float:
         """A power of two w for which A'A and wP are of one size."""
         P = self.program.P
-        squares = float(np.square(self.program.A.data).sum()) or 1.0
-        return 0.0 if P is None else float(power_of_two_below(squares / P.diagonal().sum()))
+        if P is None:
+            return 0.0
+        with np.errstate(all="ignore"):
+            squares = float(np.square(self.program.A.data).sum()) or 1.0
+            return float(power_of_two_below(squares / P.diagonal().sum()))
 
     @cached_property
     def uniform(self) -> Scaled:

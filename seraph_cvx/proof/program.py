@@ -142,8 +142,9 @@ class ConicProgram:
 
     def value(self, x: Array) -> float:
         """The objective c'x + x'Px/2 in plain doubles."""
-        quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
-        return float(self.c @ x) + quadratic
+        with np.errstate(all="ignore"):
+            quadratic = 0.0 if self.P is None else 0.5 * float(x @ (self.P @ x))
+            return float(self.c @ x) + quadratic
 
     def gap(self, lower: float, upper: float) -> float:
         """The gap of two bounds, relative to the larger of 1 and the problem's own value."""

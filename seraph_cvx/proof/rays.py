@@ -26,12 +26,12 @@ from .upper_bound import upper_bound
 def prove_infeasible(program: ConicProgram, start: Start, steps: Steps) -> Vector | None:
     """The multipliers of a proof that no point is feasible, or None."""
     zero = ConeProduct(program.cones).zero
-    for found in dependent_rows(program.A.tocsr()[zero], program.b[zero]).contradictions:
+    for known in dependent_rows(program.A.tocsr()[zero], program.b[zero]).contradictions:
         steps.append("infeasible: the equations contradict each other, exactly")
-        sign = -1 if found.size > 0 else 1
+        sign = -1 if known.size > 0 else 1
         line = [Fraction(0)] * len(program.b)
-        for i, value in found.multipliers.items():
-            line[zero[i]] = sign * value
+        for i, multiplier in known.multipliers.items():
+            line[zero[i]] = sign * multiplier
         return line
     feasibility = replace(program, c=np.zeros(len(program.c)), P=None)
     with np.errstate(all="ignore"):

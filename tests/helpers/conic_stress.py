@@ -23,6 +23,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Instance:
     low: Fraction
     high: Fraction
     options: dict[str, Any] = field(default_factory=dict)
+    contradicts: bool = False  # as doubles, by rounding: to say that it is infeasible is true, too
 
 
 # ---- programs built backwards from a complementary pair ----------------------------------------
@@ -336,9 +338,9 @@ def from_draft(rng: np.random.Generator, draft: Draft, **options: Any) -> Instan
     return stated(rng, draft.A, draft.b, draft.c, draft.P, draft.cones, draft.value, **options)
 
 
-def tolerant(rng: np.random.Generator) -> Instance | None:
+def tolerant(rng: np.random.Generator, draw: Callable[..., Draft] | None = None):
     """A program whose constraints may be violated: its optimum falls by tolerance * e'y at most."""
-    draft = any_draft(rng)
+    draft = (draw or any_draft)(rng)
     tolerance = 10.0 ** -int(rng.integers(1, 9))
     e = np.concatenate([np.array(unit(*cone), dtype=object) for cone in draft.cones])
     equalities = np.array(row_kinds(draft)) == "zero"
@@ -385,12 +387,95 @@ def any_draft(rng: np.random.Generator) -> Draft:
 
 def built(*among: str, quadratic: bool = False, change: Callable[..., Draft] | None = None):
     """A family of programs with these cones."""
+    return drawn(lambda rng: drafted(rng, some_kinds(rng, among), quadratic), change)
+
+
+def drawn(draw: Callable[..., Draft], change: Callable[..., Draft] | None = None, **given: Any):
+    """A family of programs that a function draws."""
 
     def make(rng: np.random.Generator) -> Instance | None:
-        draft = drafted(rng, some_kinds(rng, among), quadratic)
+        draft = draw(rng, **given)
         return from_draft(rng, draft if change is None else change(rng, draft))
 
     return make
+
+
+# ---- programs as libraries have them: degenerate, redundant, on faces, in large blocks ----------
+
+
+def polyhedral(A: np.ndarray, s: np.ndarray, y: np.ndarray, x: np.ndarray, P: Any, equal: int):
+    """The program whose first rows are equations, from arrays of integers."""
+    cones = [("zero", equal, equal), ("nonnegative", len(s) - equal, len(s) - equal)]
+    return Draft(*(v.astype(object) for v in (A, s, y, x, P)), cones)
+
+
+def degenerate(rng: np.random.Generator, size: int, quadratic: bool = False) -> Draft:
+    """Rows that are mostly met with equality at x, few with a multiplier; P is singular."""
+    n = int(rng.integers(size // 2, size + 1))
+    m, equal = 2 * n, int(rng.integers(0, n // 2))
+    A = rng.integers(-3, 4, (m, n)) * (rng.random((m, n)) < 4.0 / min(n, rng.integers(4, 100)))
+    s, y = rng.integers(1, 6, (2, m)) * (rng.random((2, m)) < 0.3)
+    y[:equal], s[:equal] = rng.integers(-4, 5, equal), 0
+    B = rng.integers(-2, 3, (n // 2, n)) * quadratic
+    return polyhedral(A, s, np.where(s == 0, y, 0), rng.integers(-3, 4, n), B.T @ B, equal)
+
+
+def transport(rng: np.random.Generator, is_tree: bool = False) -> Draft:
+    """Flows from p places to q others: on a tree of routes, or on fewer."""
+    p, q = rng.integers(2, 13, 2)
+    flows = rng.integers(1, 9, (p, q)) * (rng.integers(0, q, p)[:, None] == np.arange(q))
+    flows[0] = rng.integers(1, 9, q)
+    reduced_costs = rng.integers(0, 3, (p, q)) * (flows == 0)
+    flows *= rng.integers(is_tree, 2, (p, q))
+    unit = np.eye(p * q, dtype=int)
+    sums = [unit.reshape(p, q, -1).sum(axis=axis) for axis in (1, 0)]
+    s, y = np.zeros(p + q, dtype=int), rng.integers(-9, 10, p + q)
+    s, y = np.append(s, flows), np.append(y, reduced_costs)
+    return polyhedral(np.vstack([*sums, -unit]), s, y, flows.ravel(), 0 * unit, p + q)
+
+
+def contradicting(rng: np.random.Generator) -> Instance | None:
+    """Flows in tenths, whose sums disagree by rounding: moved a little, they have the same duals.
+
+    The value of squares, of which the flows are given, falls or rises by less than 20 a unit.
+    """
+    draft, is_given = transport(rng, is_tree=True), rng.random() < 0.3
+    (_, equal, _), c = draft.cones[0], draft.c.astype(float)
+    A, b, flows = (v.astype(float) for v in (draft.A[:equal], draft.b[:equal], draft.x))
+    x, moved = cp.Variable(len(c), nonneg=True), Fraction(1, 10**12)
+    objective, rows = c @ x, [A @ x == b / 10.0]
+    value, slope = -sum(map(mul, draft.y, map(Fraction, b / 10.0))), sum(abs(draft.y))
+    if is_given:
+        objective, rows = objective + cp.sum_squares(x), [*rows, x == flows / 10.0]
+        value = sum(
+            k * v + v * v for k, v in zip(draft.c, map(Fraction, flows / 10.0), strict=True)
+        )
+        slope = sum(abs(draft.c) + 20)
+    problem = cp.Problem(cp.Minimize(objective), rows)
+    return Instance(problem, value - moved * slope, value + moved * slope, contradicts=True)
+
+
+def blocks_of(rng: np.random.Generator, most: int, on_face: bool = False) -> Draft:
+    """A large matrix whose diagonal has the same block; on a face <ff', Y> = 0 is a column."""
+    side, copies = int(rng.integers(2, 5)), int(rng.integers(1, most + 1))
+    vectors, kinds = np.array(orthogonal(rng, side)), rng.integers(0, 3, side)
+    S, Y = (np.kron(np.eye(copies, dtype=int), (kinds == k) * vectors.T @ vectors) for k in (0, 1))
+    rows, columns = lower_triangle(side * copies)
+    A = rng.integers(-3, 4, (len(rows), int(rng.integers(1, 7))))
+    if on_face:
+        f = np.kron(
+            rng.integers(-1, 2, copies), (rng.integers(0, 3, side) * (kinds != 1)) @ vectors
+        )
+        A[:, 0] = np.outer(f, -f)[rows, columns]
+    s, y = S[rows, columns], np.where(rows == columns, 1, 2) * Y[rows, columns]
+    n = A.shape[1]
+    parts = (v.astype(object) for v in (A, s, y, rng.integers(-4, 5, n), np.zeros((n, n))))
+    return Draft(*parts, [("psd", side * copies, len(rows))])
+
+
+def on_face(rng: np.random.Generator) -> Draft:
+    """A program whose multipliers are on a face of a PSD block of order 2 to 16."""
+    return blocks_of(rng, most=4, on_face=True)
 
 
 def infeasible(rng: np.random.Generator) -> Instance | None:
@@ -942,7 +1027,23 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Instance | None]] = {
     "bounds, variables with attributes": attributed,
     "bounds, a logarithm": a_logarithm_in_bounds,
     "quadratic forms in constraints": formed,
+    "degenerate": drawn(degenerate, size=20),
+    "degenerate, quadratic": drawn(degenerate, size=12, quadratic=True),
+    "dependent equations": drawn(degenerate, redundant, size=8, quadratic=True),
+    "contradicting by rounding": contradicting,
+    "transport": drawn(transport),
+    "larger, sparse": drawn(degenerate, size=120),
+    "larger, sparse, quadratic": drawn(degenerate, size=60, quadratic=True),
+    "many semidefinite blocks": drawn(lambda rng: drafted(rng, int(rng.integers(4, 30)) * ["psd"])),
+    "large semidefinite blocks": drawn(blocks_of, most=10),
+    "faces": drawn(on_face),
+    "faces, with a tolerance": lambda rng: tolerant(rng, on_face),
 }
+
+SOLVED = list(FAMILIES)[-11:]
+"""Families whose problems are solved by CVXPY as well, and certified from what that leaves."""
+
+SOLVERS = {"HIGHS": {}, "OSQP": {"max_iter": 4_000}, "SCS": {"max_iters": 4_000}, "CLARABEL": {}}
 
 
 def instance(family: str, seed: int) -> Instance:
@@ -963,6 +1064,8 @@ def false_claims(made: Instance, lower: float, upper: float, infeasible: bool, u
         wrong += [] if made.low >= INFINITY / 2 else ["lower"]
     if upper == -math.inf or (math.isfinite(upper) and Fraction(upper) < made.low):
         wrong += [] if made.high <= -INFINITY / 2 else ["upper"]
+    if made.contradicts and infeasible:
+        return []
     if (infeasible or unbounded) and abs(made.low) < INFINITY / 2:
         wrong.append("infeasible" if infeasible else "unbounded")
     return wrong
@@ -987,10 +1090,36 @@ def judged(family: str, seed: int, mutants: int = 2) -> dict[str, Any]:
     row = {"claimed": claimed, "seconds": seconds, "wrong": false_claims(made, *claimed)}
     rng = np.random.default_rng([seed, 2])
     row |= judged_file(made, json.loads(proved.to_json()), rng, mutants)
-    if not made.options:
+    if not (made.options or made.contradicts):
         with np.errstate(all="ignore"):  # as certify_problem has it
             row["wrong"] += judged_starts(made, np.random.default_rng([seed, 1]))
+    if family in SOLVED:
+        row["wrong"] += judged_answer(made, np.random.default_rng([seed, 3]))
     return row
+
+
+def judged_answer(made: Instance, rng: np.random.Generator) -> list[str]:
+    """False claims from the answer of a solver that CVXPY calls, which may be made wrong."""
+    from seraph_cvx.proof import certify_problem
+
+    problem, solver = made.problem, str(rng.choice(list(SOLVERS)))
+    noise = float(rng.choice([0.0, *NOISE]))
+    duals = [dual for constraint in problem.constraints for dual in constraint.dual_variables]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            problem.solve(solver=solver, **SOLVERS[solver])
+            for leaf in [*problem.variables(), *duals]:
+                if noise and leaf.value is not None:
+                    value = np.asarray(leaf.value, dtype=float)
+                    leaf.save_value(value + noise * rng.normal(size=value.shape))
+            found = certify_problem(problem, **made.options)
+        except (cp.SolverError, ValueError):
+            return []  # the solver does not take the problem, or fails; or it is refused
+        except ArithmeticError as crossed:
+            return [f"crossed after {solver}, {noise:g} off: {crossed}"]
+    claimed = found.lower, found.upper, found.infeasible, found.unbounded
+    return [f"{side} after {solver}, {noise:g} off" for side in false_claims(made, *claimed)]
 
 
 def judged_file(

@@ -1,0 +1,156 @@
+"""Programs as users have them: redundant, degenerate, on faces, in large blocks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy
+
+from seraph_cvx.proof import certify_problem
+from seraph_cvx.proof.certify import _searched
+from seraph_cvx.proof.program import Cone, ConicProgram
+from seraph_cvx.proof.quadratic import convexified
+from seraph_cvx.proof.start import Start
+from seraph_cvx.proof.steps import Steps
+
+
+def portfolio():
+    """The least variance of 40 assets on 30 days."""
+    returns = np.random.default_rng(0).normal(size=(30, 40))
+    x = cp.Variable(40, nonneg=True)
+    return cp.Problem(cp.Minimize(cp.quad_form(x, np.cov(returns.T))), [cp.sum(x) == 1])
+
+
+def network(n_nodes=50, n_edges=200):
+    """The incidence matrix of a random graph with a cycle through all nodes."""
+    rng, ring = np.random.default_rng(0), np.arange(n_nodes)
+    tails = np.append(ring, rng.integers(0, n_nodes, n_edges - n_nodes))
+    heads = np.append(np.roll(ring, -1), rng.integers(0, n_nodes, n_edges - n_nodes))
+    edges = np.arange(n_edges)
+    A = scipy.sparse.csr_array((np.ones(n_edges), (tails, edges)), shape=(n_nodes, n_edges))
+    return A - scipy.sparse.csr_array((np.ones(n_edges), (heads, edges)), shape=A.shape)
+
+
+def shortest_path():
+    """Its equations of conservation are dependent: they sum to zero."""
+    supply, flow = np.zeros(50), cp.Variable(200, nonneg=True)
+    supply[[0, 25]] = 1.0, -1.0
+    costs = np.random.default_rng(1).integers(1, 20, 200)
+    return cp.Problem(cp.Minimize(costs @ flow), [network() @ flow == supply])
+
+
+def smallest_peak():
+    """The smallest largest flow of 480 edges."""
+    supply, flow = np.random.default_rng(1).integers(-5, 6, 120).astype(float), cp.Variable(480)
+    supply[0] -= supply.sum()
+    return cp.Problem(cp.Minimize(cp.norm_inf(flow)), [network(120, 480) @ flow == supply])
+
+
+def transport(n=50, entropy=0.0):
+    """From as many places to as many others, by the shares of a random draw."""
+    rng = np.random.default_rng(0)
+    x, costs = cp.Variable((n, n), nonneg=True), rng.uniform(size=(n, n))
+    supply, demand = rng.multinomial(10 * n, np.full(n, 1.0 / n), 2) / (10.0 * n)
+    value = cp.sum(cp.multiply(costs, x))
+    value -= entropy * cp.sum(cp.entr(x)) if entropy else 0.0
+    return cp.Problem(cp.Minimize(value), [cp.sum(x, 1) == supply, cp.sum(x, 0) == demand])
+
+
+def largest_cut(order=60):
+    """The dual of the semidefinite relaxation of the largest cut of a random graph."""
+    weights = np.triu(np.random.default_rng(0).random((order, order)) < 0.1, 1).astype(float)
+    laplacian = np.diag((weights + weights.T).sum(axis=0)) - weights - weights.T
+    y = cp.Variable(order)
+    return cp.Problem(cp.Minimize(cp.sum(y)), [cp.diag(y) - laplacian / 4 >> 0])
+
+
+def bisection(order=12):
+    """The same where both parts are equal: all multipliers of its dual are on a face."""
+    rng, y, t = np.random.default_rng(0), cp.Variable(order), cp.Variable()
+    C = rng.integers(-3, 4, (order, order))
+    slack = C + C.T + t * np.ones((order, order)) - cp.diag(y)
+    return cp.Problem(cp.Maximize(cp.sum(y)), [slack >> 0])
+
+
+CASES = {
+    "portfolio, OSQP": (portfolio, "OSQP", 1e-6),
+    "path, HIGHS": (shortest_path, "HIGHS", 0.0),
+    "transport": (transport, "CLARABEL", 1e-15),
+    "peak": (smallest_peak, "HIGHS", 1e-15),
+    "cut": (largest_cut, "CLARABEL", 1e-6),
+    "cut, SCS": (largest_cut, "SCS", 1e-6),
+    "face": (bisection, "CLARABEL", 1e-6),
+}
+"""Problems, solvers whose answers are the start, and the gaps that are proven."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_solvers_answer_is_proven(name):
+    state, solver, gap = CASES[name]
+    problem = state()
+    value = problem.solve(solver=solver)
+    certificate = certify_problem(problem)
+    assert certificate.relative_gap <= gap
+    size = 1e-2 * max(1.0, abs(value))
+    assert certificate.lower - size <= value <= certificate.upper + size
+
+
+def test_with_a_tolerance_bounds_are_those_of_the_program_so_relaxed():
+    problem = bisection(6)
+    (slack,) = (constraint.args[0] for constraint in problem.constraints)
+    relaxed = cp.Problem(problem.objective, [slack + 0.01 * np.eye(6) >> 0])
+    certificate, exact = certify_problem(problem, tolerance=0.01), certify_problem(relaxed)
+    assert certificate.lower <= exact.upper
+    assert certificate.upper >= exact.lower
+    assert certificate.relative_gap <= 1e-6
+
+
+def test_a_matrix_that_multipliers_cannot_have_leaves_no_block():
+    t, X = cp.Variable(), cp.Variable((3, 3), PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.trace(X)), [X + t * np.eye(3) >> np.diag([1.0, 2.0, 3.0])])
+    certificate = certify_problem(problem)
+    assert certificate.lower <= 0.0 <= certificate.upper <= 1e-6
+
+
+@pytest.mark.parametrize(("size", "unit"), [(5e-324, 1.0), (1e150, 1e-150)])
+def test_faces_beyond_doubles_are_no_faces(size, unit):
+    s, t = cp.Variable(2)
+    matrix = np.diag([1.0, 2.0]) + t * size * np.ones((2, 2)) + s * unit * np.eye(2)
+    certificate = certify_problem(cp.Problem(cp.Minimize(s), [matrix >> 0]))
+    assert certificate.lower <= -1.5 / unit
+
+
+def test_only_contradictions_by_rounding_are_moved():
+    """The right sides disagree by 1e-4, next to a number that is 1e14 times as large."""
+    x = cp.Variable(3)
+    pair = x[0] + x[1]
+    problem = cp.Problem(cp.Minimize(x[2]), [pair <= 0, pair >= 1e-4, x[2] == 1e10])
+    assert certify_problem(problem).infeasible
+
+
+def test_bounds_of_the_users_are_not_moved():
+    x = cp.Variable(2)
+    problem = cp.Problem(cp.Minimize(x[0]), [cp.sum(x) == 0.1 + 0.2])
+    certificate = certify_problem(problem, bounds={x: [0.1, 0.2]})
+    assert certificate.lower == -np.inf
+    assert certificate.upper == np.inf
+
+
+def test_the_optimum_of_a_shifted_form_is_not_that_of_the_form():
+    """At the center the shifted program is solved exactly, and its optimum is above."""
+    M, box = np.diag([1.0, 1.0 - 2.0**-52, 0.0]), np.vstack([np.eye(3), -np.eye(3)])
+    M[0, 1] = M[1, 0] = 1.0
+    b, z = np.array([4.0, 4.0, 0.0] * 2), np.array([1.0, 0.0, 0.0])
+
+    def stated(c):
+        return ConicProgram(box, b, c, scipy.sparse.csc_array(M), (Cone("nonnegative", 6),))
+
+    program = stated(-(convexified(stated(z)).program.P @ z))
+    start = Start(z, b - box @ z, np.zeros(6), "optimal", "HIGHS")
+    evidence = _searched(program, start, 0.0, Steps())
+    c, P = ([Fraction(v) for v in part] for part in (program.c.tolist(), M[0].tolist()))
+    assert Fraction(evidence.ends(program)[0]) <= c[0] + P[0] / 2
+    assert evidence.optimum is None
