@@ -43,7 +43,7 @@ def libraries(
         help="Patterns such as netlib/a*,*/truss1.*; with commas between.",
     ),
     solver: str | None = typer.Option(
-        None, metavar="NAME", help="By default SDPA for .dat-s files, and Clarabel."
+        None, metavar="NAME", help="By default SDPA for large .dat-s files, and Clarabel."
     ),
     out: Path = typer.Option(Path("proofs"), metavar="DIR", help="Where the rows go."),
     answers: Path | None = typer.Option(
