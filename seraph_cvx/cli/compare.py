@@ -1,4 +1,4 @@
-"""`seraph-cvx compare`: race solvers on M-steps, or on a problem."""
+"""`seraph-cvx compare` and `export`: race solvers, and write problems for other programs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.progress import (
 
 from ..display.result_table import ResultTable, visible
 from ..processes.whole_file import write_whole
+from .files import check_output
 from .main import DEBUG, app, argument, option
 from .messages import (
     alert,
@@ -215,3 +216,42 @@ def _document(race: Race) -> str:
         )
         + "\n\n"
     )
+
+
+# Problems for other programs
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  seraph-cvx export portfolio.py:problem --cbf portfolio.cbf
+  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf"""
+)
+def export(
+    problem: str = argument(
+        ...,
+        "A problem of CVXPY; or the name of an M-step, as in the table that compare writes.",
+        metavar="FILE.py:NAME|FILE|NAME",
+    ),
+    cbf: Path = option(..., "The file to write, ending in .cbf.", "--cbf", metavar="FILE"),
+    formulation: Literal["primal", "dual"] = option(
+        "primal", "Which of the two problems of an M-step; they have the same value."
+    ),
+    debug: bool = DEBUG,
+) -> None:
+    """Write a problem in the Conic Benchmark Format, with its proven value in a .json file."""
+    with answers_in_words():
+        from ..race.cbf import write_cbf
+        from ..race.suite import InstanceSpec
+
+        check_output(cbf, (".cbf",))
+        is_m_step = ":" not in problem and not Path(problem).is_file()
+        given = InstanceSpec.parse(problem) if is_m_step else read_problem(problem)
+        sidecar = write_cbf(given, cbf, formulation)
+        ends = (sidecar["lower"], sidecar["upper"])
+        low, high = ("unknown" if end is None else str(end) for end in ends)
+        say(
+            f"Written: {problem}{f', {formulation}' * is_m_step}, to {cbf}\n"
+            f"Its optimal value lies in [{low}, {high}], proved; that and checksums are in "
+            f"{cbf.with_suffix('.json')}"
+        )

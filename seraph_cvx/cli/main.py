@@ -16,7 +16,7 @@ from .messages import answers_in_words, say, wants_traceback
 
 COMMANDS = (
     *("demo", "fit", "apply", "explain", "verify", "certify", "check", "compare"),
-    *("explore", "check-exercise"),
+    *("explore", "check-exercise", "export"),
 )
 """The commands in the order in which people come to use them."""
 
