@@ -90,7 +90,7 @@ def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, 
     image = metric.times(s)
     with np.errstate(all="ignore"):
         move = y - image / mu
-        decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu**2
+        decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu / mu
     step = _largest_step(cones, y, move) if np.isfinite(decrement) else None
     if step is None:
         return None

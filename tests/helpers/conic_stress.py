@@ -1166,6 +1166,8 @@ def is_beyond(made: Instance, before: Any, content: Any, found: Any) -> bool:
     if sum(content[key] is not None for key in KEYS) != len(found.assumptions):
         return True
     sign = -1 if isinstance(made.problem.objective, cp.Maximize) else 1
+    if before["claim"]["infeasible"]:  # as was judged before: any bounds hold of it
+        return bool(claim["unbounded"])
     if claim["infeasible"] and sign * made.low < INFINITY / 2:
         return True
     if any(content[key] != before[key] for key in KEYS):

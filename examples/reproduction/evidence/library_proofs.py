@@ -107,7 +107,7 @@ def read(path: Path) -> cp.Problem:
 
 
 def solver_for(path: Path, solver: str | None) -> str:
-    """The solver of a file: the one that is asked for, SDPA for large ones of its own, or Clarabel."""
+    """The solver of a file: the one that is asked for, SDPA for large .dat-s ones, or Clarabel."""
     if solver is not None:
         return solver
     is_sdpa = path.name.endswith(".dat-s") and path.stat().st_size > LARGE
@@ -435,10 +435,11 @@ def _against_published(rows: list[dict[str, Any]]) -> str:
             interval = f"[{row['lower']!r}, {row['upper']!r}]"
             off.append(f"{entry['file']} ({entry['source']}): {entry['published']}, {interval}")
     exact = sum("(exact)" in line for line in off)
+    readme = len(off) - exact
     text = (
         f"Of {seen['exact']} optima that the LiFe project's set of problems has with up to 32\n"
-        f"digits, {exact} lie outside of the interval that is proven here. Of {seen['readme']} with\n"
-        f"11 digits in the readme of Netlib's collection, {len(off) - exact} do: it has what solvers\n"
+        f"digits, {exact} lie outside of the interval that is proven here. Of {seen['readme']}\n"
+        f"with 11 digits in the readme of Netlib's collection, {readme} do: it has what solvers\n"
         "found in double precision, and e226 without the constant of its objective"
     )
     return text + (".\n" if not off else ":\n\n" + "\n".join(f"- {line}" for line in off) + "\n")
