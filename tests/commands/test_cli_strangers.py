@@ -207,6 +207,8 @@ BAD_COMMANDS = {
     "verify small.csv --label kind": ["no column 'kind'"],
     "explain --data nosuch": ["'nosuch'", "iris"],
     "compare --instances nosuch --out r": ["'nosuch'", "wine-n40"],
+    "export nosuch --cbf x.cbf": ["'nosuch'", "wine-n40"],
+    "export wine-n40-standard-hyper-w1-s0 --cbf /proc/m.cbf": ["Nothing can be written"],
     "compare --solvers FOO --out r": ["'FOO'", "newton"],
     "compare --out small.csv": ["small.csv", "another name"],
     "reproduce table2": ["No such command", "reproduce"],

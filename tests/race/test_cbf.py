@@ -104,9 +104,9 @@ def test_a_problem_with_every_cone_is_the_same_when_read_back(tmp_path):
     x, X = cp.Variable(3), cp.Variable((3, 3), PSD=True)
     C = np.arange(9.0).reshape(3, 3)
     value = cp.sum(cp.log(x)) - cp.norm(x) - cp.sum_squares(X - C) + x[0]
-    power = cp.PowCone3D(x[0], 3 * x[1], x[2], 0.2)  # its order and that of EXP matter
+    power = cp.PowCone3D(x[0], x[1], 2 * x[2], 0.2)  # active: 5 log(x_3) pulls
     constraints = [cp.sum(x) == 2, X[0, 1] <= -0.5, power, cp.Variable() == 1]
-    problem = cp.Problem(cp.Maximize(value + 7.0), constraints)
+    problem = cp.Problem(cp.Maximize(value + 5 * cp.log(x[2]) + 7.0), constraints)
     _, sidecar = round_trip(problem, tmp_path / "x.cbf")
     text = (tmp_path / "x.cbf").read_text()
     assert {"L=", "L+", "Q", "EXP", "@0:POW"} <= set(text.split())
