@@ -4,9 +4,9 @@ A proof is a pair of intervals' ends that no rounding error can cross. CVXPY tur
 a conic program in doubles (`program.py`): minimize c'x + x'Px/2 subject to Ax + s = b, s in K.
 Multipliers y in K* with A'y + Ph + c = 0 prove a lower bound (`lower_bound.py`), a feasible x an
 upper one (`upper_bound.py`). No solver's answer satisfies these equations; it is where a proof
-starts (`start.py`). Linear programs are solved in rational numbers, and quadratic ones bracketed by such
-linear programs (`linear.py`, `rational.py`). For other cones there is a ladder, tried from the
-cheap end until the bounds are close:
+starts (`start.py`). Linear programs are solved in rational numbers, and quadratic ones bracketed
+by such linear programs (`linear.py`, `rational.py`). For other cones there is a ladder, tried from
+the cheap end until the bounds are close:
 
 1. the answer is corrected in the metric of the cones' barriers (`cones.py`, `metric.py`), as sums
    of two doubles (`arithmetic.py`), until a ball around it, proven inside the cones, holds an exact
