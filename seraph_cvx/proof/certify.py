@@ -476,7 +476,8 @@ def _add_bounds(
     if is_quadratic and is_small:
         _add_bracket(evidence, program, center, tolerance, steps)
     if is_good and evidence.gap(program) > NEAR and not evidence.moved:
-        inner, near, faces = on_faces(program, start)
+        # a tolerance of S >= -t I would be one of V'SV >= -t V'V on a face
+        inner, near, faces = (program, start, ()) if tolerance else on_faces(program, start)
         _add_dual(evidence, inner, near, faces, tolerance, steps)
         evidence.add(None, upper_bound(program, start, tolerance, steps))
     if evidence.gap(program) <= NEAR or evidence.moved:
@@ -486,7 +487,7 @@ def _add_bounds(
     elif is_good and not program.is_polyhedral:
         for point in centered(inner, near, steps):
             _add_dual(evidence, inner, point, faces, tolerance, steps)
-            outer = lifted(program, faces, point) if faces else point
+            outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
             evidence.add(None, upper_bound(program, outer, tolerance, steps))
             if evidence.gap(program) <= NEAR:
                 break
