@@ -244,7 +244,7 @@ def _exact_primal(program: ConicProgram, start: Start) -> PrimalProof:
             if program.P is not None:
                 value += inner_product(x, matrix_product(program.P, x)) / 2
             if best is None or up(value) < best.value:
-                best = PrimalProof(up(value), as_pair(x))
+                best = PrimalProof(up(value), x)
         if best is not None:
             return best
     raise NotProven("no exact solution near x is inside K")

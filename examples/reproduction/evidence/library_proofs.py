@@ -422,7 +422,8 @@ def _against_published(rows: list[dict[str, Any]]) -> str:
     with PUBLISHED.open(encoding="utf-8") as file:
         published = list(csv.DictReader(file))
     known = {row["file"].lower().removesuffix(".gz"): row for row in rows}
-    seen, off = Counter(), []
+    seen: Counter[str] = Counter()
+    off: list[str] = []
     for entry in published:
         row = known.get(f"{entry['file']}.mps")
         if row is None or row.get("lower") is None or row.get("upper") is None:

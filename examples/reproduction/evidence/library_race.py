@@ -108,7 +108,8 @@ class FileInstance:
             if all(isinstance(each, plain) for each in constraints):
                 worst = max((np.max(c.violation(), initial=0.0) for c in constraints), default=0.0)
             else:
-                worst = judge_point(self.problem).violation
+                judged = judge_point(self.problem)
+                worst = math.inf if judged is None else judged.violation
         row |= {"value": finite(answer.value), "violation": finite(worst)}
         row |= {"maximize": isinstance(self.problem.objective, cp.Maximize)}
         for name, parts in entries.items():
@@ -162,8 +163,8 @@ def judged_rows(race: Race) -> list[Row]:
         if row["outcome"] != "not for this problem":
             setting = "" if row["tol"] is None else f" at {row['tol']:g}"
             known = {name: race.references[row["instance"]][name] for name in ("lower", "upper")}
-            rows.append(row | known | {"label": row["solver"] + setting})
-            answers[row["instance"]] += [row] if row["said"] == cp.OPTIMAL else []
+            rows.append(dict(row) | known | {"label": row["solver"] + setting})
+            answers[row["instance"]] += [dict(row)] if row["said"] == cp.OPTIMAL else []
     return [row | judge(row, answers[row["instance"]]) for row in rows]
 
 
