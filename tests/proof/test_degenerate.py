@@ -21,7 +21,9 @@ def portfolio():
     """The least variance of 40 assets on 30 days."""
     returns = np.random.default_rng(0).normal(size=(30, 40))
     x = cp.Variable(40, nonneg=True)
-    return cp.Problem(cp.Minimize(cp.quad_form(x, np.cov(returns.T))), [cp.sum(x) == 1])
+    return cp.Problem(
+        cp.Minimize(cp.quad_form(x, cp.psd_wrap(np.cov(returns.T)))), [cp.sum(x) == 1]
+    )
 
 
 def network(n_nodes=50, n_edges=200):
