@@ -94,11 +94,12 @@ def solve_all(M: Any, sides: Sequence[Sequence[Rational]]) -> list[list[Rational
     """Solve Mx = r exactly for some right sides r; None if M is singular."""
     M = scipy.sparse.csr_array(M, copy=True)
     M.eliminate_zeros()
+    M.indices, M.indptr = M.indices.astype(np.int32), M.indptr.astype(np.int32)  # SciPy < 1.15
     n = M.shape[0]
     partner = scipy.sparse.csgraph.maximum_bipartite_matching(M, perm_type="column")
     if (partner < 0).any():
         return None
-    place = np.empty(n, dtype=np.int64)  # the equation of each unknown
+    place = np.empty(n, dtype=np.int32)  # the equation of each unknown
     place[partner] = np.arange(n)
     matched = scipy.sparse.csr_array((M.data, place[M.indices], M.indptr), shape=M.shape)
     count, label = scipy.sparse.csgraph.connected_components(matched, connection="strong")

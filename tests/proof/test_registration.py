@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cvxpy as cp
+import cvxpy.settings
 import numpy as np
 import pytest
 
@@ -45,7 +46,8 @@ def test_without_time_nothing_is_certified():
         LASSO.solve(method="certified", solver="OSQP", time_limit=1e-9)
 
 
-def test_verbose_tells_the_steps_of_the_proof(caplog):
+def test_verbose_tells_the_steps_of_the_proof(caplog, monkeypatch):
+    monkeypatch.setattr(cvxpy.settings.LOGGER, "propagate", True)
     with caplog.at_level("INFO", logger="__cvxpy__"):
         LASSO.solve(method="certified", solver="CLARABEL", verbose=True)
     assert "conic program of" in caplog.text
