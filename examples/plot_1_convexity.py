@@ -7,7 +7,6 @@ a function is above its chord.
 """
 
 import numpy as np
-from reproduction.evidence.figures import artificial_set
 
 from seraph_cvx import MStepObjective, PairSet, state_m_step
 from seraph_cvx.m_step.explain import explain_convexity
@@ -15,10 +14,14 @@ from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 from seraph_cvx.plots.style import new_figure
 
 # %%
-# The data are those of the paper's Figure 1: two boxes of points side by side, two points of each
-# with a label. The 5350 unlabeled pairs together weigh ten times as much as the 6 labeled ones.
-sampling = artificial_set(1)
-pairs = PairSet.from_labels(sampling.X, sampling.y)
+# The data are like those of the paper's Figure 1: two boxes of points side by side, two points of
+# each with a label. All 5350 unlabeled pairs weigh ten times as much as the 6 labeled ones.
+classes = np.repeat([0, 1], 50)
+points = np.random.default_rng(0).uniform((-0.2, -0.6), (0.2, 0.6), (100, 2))
+points[:, 0] += classes - 0.5
+X = np.vstack([[(-0.7, 0.4), (-0.3, 0.4), (0.3, -0.4), (0.7, -0.4)], points])
+y = np.array([0, 0, 1, 1, *[-1] * 100])
+pairs = PairSet.from_labels(X, y)
 mu = 10.0 * pairs.resolve_unlabeled_weight("ratio")
 objective = MStepObjective(pairs, unlabeled_weight=mu)
 
