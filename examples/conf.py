@@ -41,6 +41,7 @@ COURSE = HERE / "course"
 html_extra_path = ["course/_files"]
 templates_path = ["_templates"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
 numpydoc_show_class_members = False
 suppress_warnings = ["config.cache"]  # the gallery's settings hold a function
 autodoc_default_options = {"members": True, "inherited-members": True}
