@@ -409,9 +409,11 @@ def _search_without(
 
     def whole(y: Vector) -> Vector:
         """The multipliers with zeros for the equations that were left out."""
-        places = [i - k for k, i in enumerate(sorted(ends))]
         if isinstance(y, list):
-            return [Fraction(v) for v in np.insert(np.array(y, dtype=object), places, Fraction(0))]
+            rest = iter(y)
+            size = len(y) + len(ends)
+            return [Fraction(0) if i in ends else next(rest) for i in range(size)]
+        places = [i - k for k, i in enumerate(sorted(ends))]
         return Pair(*(np.insert(part, places, 0.0) for part in y))
 
     if found.dual is not None:

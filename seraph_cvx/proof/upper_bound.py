@@ -188,11 +188,13 @@ def upper_bound(
     if not start.is_finite:
         steps.append("upper bound: none, the start holds NaN or infinity")
         return None
-    found = Dependence(None, []) if tolerance else dependence(program)
-    if found.contradictions:
-        steps.append("upper bound: none, the equations contradict each other")
-        return None
-    prover = PrimalProver(program, found.kept, tolerance)
+    equations = None
+    if not tolerance:
+        equations, contradictions = dependence(program)
+        if contradictions:
+            steps.append("upper bound: none, the equations contradict each other")
+            return None
+    prover = PrimalProver(program, equations, tolerance)
     goal = program.value(start.x) if target is None else target
     rungs: list[tuple[str, Callable[[], PrimalProof]]] = [
         ("correction", lambda: _from_start(prover, start)),
