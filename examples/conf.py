@@ -141,8 +141,8 @@ class CourseExport:
     def start(self, app: Any) -> None:
         if app.builder.format == "html":
             out = Path(app.outdir) / "course"
-            command = [sys.executable, str(HERE / "lecture" / "export.py"), "--site", ".."]
-            command += ["--positions", str(app.config.course_positions), "--out", str(out)]
+            export = HERE / "lecture" / "export.py"
+            command = [sys.executable, str(export), "--site", "..", "--out", str(out)]
             log = (Path(app.doctreedir) / "course.txt").open("w")
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE)
 
@@ -210,7 +210,6 @@ def write_math(translator: Any, node: Any) -> None:
 
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
-    app.add_config_value("course_positions", 20, "")
     course = CourseExport()
     app.connect("builder-inited", course.start)
     app.connect("source-read", prepare_page)

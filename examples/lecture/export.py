@@ -23,6 +23,7 @@ from time import perf_counter
 from typing import Any
 
 import marimo as mo
+from drawing import Moving, pictures
 from pages import ROOT, Card, Site, plain, start_page, to_html, write_slides
 
 FOLDER = Path(__file__).resolve().parent
@@ -45,8 +46,8 @@ class Cell:
         """The code but for the prose that it ends with."""
         return self.code.partition("mo.md(")[0].rstrip()
 
-    def html(self, positions: int) -> str:
-        shown = to_html(self.output, positions)
+    def html(self) -> str:
+        shown = to_html(self.output)
         if self.is_hidden:
             return shown
         code = f"<pre><code>{escape(self.computation)}</code></pre>"
@@ -164,27 +165,26 @@ def chapter_links(site: Site, chapter: Path) -> list[tuple[str, str]]:
     return [*links, *further(site)[2:]]
 
 
-def write_chapter(site: Site, chapter: Path, positions: int) -> tuple[dict[str, str], Card]:
+def write_chapter(site: Site, chapter: Path) -> tuple[dict[str, str], Card]:
     """The files of a chapter, and what the start page says of it."""
     clock = perf_counter()
     cells = read_cells(chapter)
     print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
     title, links = title_of(chapter), chapter_links(site, chapter)
-    parts = [site.relinked(cell.html(positions), chapter) for cell in cells]
+    parts = [site.relinked(cell.html(), chapter) for cell in cells]
     whole = "\n".join(parts)
     end = "".join(f'<p><a href="{page}">{escape(text)}</a></p>' for page, text in links[:3])
     goal = re.search(r"<strong>Goal\.</strong>(.*?)</span>", whole, re.DOTALL)
     minutes = re.search(r"<strong>Time\.</strong> (\d+) minutes", whole)
-    picture = re.search(r'<div class="frame" data-value="[^"]*">.*?(<img [^>]*>)', whole, re.DOTALL)
-    if goal is None or minutes is None or picture is None:
-        raise ValueError(f"{chapter.name} lacks a goal, a time or a picture.")
+    if goal is None or minutes is None:
+        raise ValueError(f"{chapter.name} lacks a goal or a time.")
     files = {
         f"{chapter.stem}.html": site.write(title, whole, links),
         f"{chapter.stem}-slides.html": write_slides(title, parts, end),
         f"{chapter.stem}.ipynb": jupyter_notebook(cells),
     }
-    shown = re.sub(' style="[^"]*"', "", picture[1])
-    return files, Card(title, goal[1].strip(), minutes[1], shown)
+    picture = next(cell.output for cell in cells if isinstance(cell.output, Moving)).first
+    return files, Card(title, goal[1].strip(), minutes[1], pictures(title, picture).body)
 
 
 def other_pages(site: Site) -> Iterator[tuple[str, str]]:
@@ -213,7 +213,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
     parser.add_argument("--site", help="the address of a site that has guide and plans: no copies")
-    parser.add_argument("--positions", type=int, default=20, help="of each slider, at most")
     chosen = parser.parse_args(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
     site, cards = Site(page_names(chosen.site)), {}
@@ -224,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     chapters = [chapter.resolve() for chapter in chosen.chapters] or chapter_files()
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # one process for each core
-        written = pool.map(partial(write_chapter, site, positions=chosen.positions), chapters)
+        written = pool.map(partial(write_chapter, site), chapters)
         for chapter, (files, card) in zip(chapters, written, strict=True):
             cards[chapter.stem] = card
             for name, text in files.items():

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import marimo as mo
+from drawing import SCRIPT
+from drawing import STYLE as DRAWING_STYLE
 from symbols import SYMBOLS
 
 from seraph_cvx.display.mathml import to_mathml
@@ -29,25 +31,14 @@ h2 { margin: 2.2rem 0 .4rem; } h3 { margin: 1.6rem 0 .3rem; }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; }
 summary { cursor: pointer; } details { margin: .6em 0; } img { background: #fff; max-width: 100%; }
 details.code { color: var(--soft); font-size: .85em; }
-.moving { margin: 1rem 0; } .moving label { font-weight: 600; }
-.moving input { display: block; width: 100%; max-width: 36rem; margin: .4rem 0; }
 .wide { overflow-x: auto; } .formula math { overflow: visible; }
 .chapters { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr));
   gap: 1.2rem; list-style: none; padding: 0; }
 .chapters li { background: var(--card); border: 1px solid var(--edge); border-radius: 8px;
-  padding: .8rem; } .chapters img { width: 100%; } .chapters h3 { margin: .4rem 0; }
+  padding: .8rem; } .chapters svg { width: 100%; } .chapters h3 { margin: .4rem 0; }
 @media (max-width: 500px) { math { font-size: .9rem; } }
 """
-SCRIPT = """
-for (const moving of document.querySelectorAll(".moving")) {
-  const slider = moving.querySelector("input"), shown = moving.querySelector("output");
-  slider.addEventListener("input", () => moving.querySelectorAll(".frame").forEach((frame, k) => {
-    frame.hidden = k !== slider.valueAsNumber;
-    if (!frame.hidden) shown.value = frame.dataset.value;
-    slider.setAttribute("aria-valuetext", shown.value);
-  }));
-}
-"""
+STYLE += DRAWING_STYLE
 SLIDE_STYLE = """
 body { max-width: none; margin: 0; padding: 0; }
 .slide { box-sizing: border-box; max-width: 75rem; margin: auto;
@@ -161,10 +152,10 @@ def plain(html: str) -> str:
     return found[1] if found else html
 
 
-def to_html(output: Any, positions: int) -> str:
-    """What a cell shows, as HTML; a slider has at most so many positions."""
+def to_html(output: Any) -> str:
+    """What a cell shows, as HTML."""
     if hasattr(output, "offline_html"):
-        return str(output.offline_html(positions))
+        return str(output.offline_html())
     return "" if output is None else plain(str(output.text))
 
 
