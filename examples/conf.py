@@ -20,6 +20,7 @@ from sphinx_gallery.scrapers import figure_rst
 import seraph_cvx
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.mathml import to_mathml
+from seraph_cvx.display.page import POLICY
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # the gallery's scripts import the data sets of reproduction/
@@ -36,6 +37,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_scripts", "README.md"]  # the gallery has its own index
+COURSE = HERE / "course"
+(COURSE / "_files").mkdir(parents=True, exist_ok=True)
+html_extra_path = ["course/_files"]
 templates_path = ["_templates"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
@@ -48,7 +52,9 @@ copybutton_prompt_text = ">>> "
 html_theme = "pydata_sphinx_theme"
 html_math_renderer = "mathml"
 html_static_path, html_css_files = ["_static"], ["site.css"]
+html_sidebars = {page: [] for page in ("index", "course/failures", "changes")}
 html_context = {"default_mode": "auto"}
+html_copy_source = html_show_search_summary = False
 html_title = f"seraph_cvx {release}"
 html_theme_options = {
     "navbar_align": "left",
@@ -57,8 +63,8 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc", "sourcelink"],
-    "logo": {"text": f"seraph_cvx {release}"},
+    "secondary_sidebar_items": ["page-toc"],
+    "logo": {"text": "seraph_cvx"},
 }
 
 
@@ -72,8 +78,9 @@ def save_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, 
     return str(figure_rst([path], gallery_conf["src_dir"]))
 
 
-def script_number(name: str) -> int:
-    return int(name.split("_")[1])
+def number_of(file: Path | str) -> int:
+    """The number in the name of a script or a problem set."""
+    return int(Path(file).name.split("_")[1])
 
 
 SCRIPTS = HERE / "_scripts"
@@ -90,7 +97,7 @@ for script in HERE.glob("plot_*.py"):
 sphinx_gallery_conf = {
     "examples_dirs": "_scripts",
     "gallery_dirs": "gallery",
-    "within_subsection_order": script_number,
+    "within_subsection_order": number_of,
     "image_scrapers": (save_figure,),
     "download_all_examples": False,
     "show_memory": False,
@@ -116,10 +123,11 @@ def skip_foreign(
 
 
 def link_course(app: Any, doctree: Any, name: str) -> None:
-    """Let links to files of the course lead to its pages, which are exported beside the site."""
+    """Let links to files of the course lead to its pages."""
+    pages = app.builder.env.found_docs
     for link in [*doctree.findall(download_reference)]:
         file = Path(link["reftarget"])
-        if re.match("chapter|set_|exercise_|paper", file.stem) and "solutions" not in file.parts:
+        if f"course/{file.stem}" in pages and "solutions" not in file.parts:
             up = "../" * name.count("/")
             found = nodes.reference("", "", refuri=f"{up}course/{file.stem}.html")
             found += link.children
@@ -134,25 +142,23 @@ def link_back(app: Any, page: str, template: str, context: dict[str, Any], doctr
 
 
 class CourseExport:
-    """The course, exported beside the site in a process of its own: it takes a core for a while."""
+    """The course's pages, written in a process of its own while the gallery's scripts run."""
 
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, app: Any) -> None:
-        if app.builder.format == "html":
-            out = Path(app.outdir) / "course"
-            export = HERE / "lecture" / "export.py"
-            command = [sys.executable, str(export), "--site", "..", "--out", str(out)]
-            log = (Path(app.doctreedir) / "course.txt").open("w")
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE)
+        export = HERE / "lecture" / "export.py"
+        log = (Path(app.doctreedir) / "course.txt").open("w")
+        self.process = subprocess.Popen(
+            [sys.executable, export, "--out", COURSE], stdout=log, stderr=subprocess.PIPE
+        )
 
-    def finish(self, app: Any, error: Exception | None) -> None:
+    def finish(self, app: Any) -> None:
         """Wait for it; what went wrong with it fails the site."""
-        process, self.process = self.process, None  # if we raise, this event comes once more
-        if process is not None:
-            _, said = process.communicate()
-            if process.returncode:
-                raise ExtensionError(f"The course was not exported: {said.decode()}")
+        assert self.process is not None
+        _, said = self.process.communicate()
+        if self.process.returncode:
+            raise ExtensionError(f"The course was not written: {said.decode()}")
 
 
 def write_samples(app: Any, error: Exception | None) -> None:
@@ -162,8 +168,15 @@ def write_samples(app: Any, error: Exception | None) -> None:
     folder = Path(app.outdir) / "samples"
     folder.mkdir(exist_ok=True)
     drawn = load_sampling("iris")
-    report = seraph_cvx.verify_paper(drawn.X, drawn.y, name="iris")
-    (folder / "verify.html").write_text(report.to_html(), encoding="utf-8")
+    report = seraph_cvx.verify_paper(drawn.X, drawn.y, name="iris").to_html()
+    report = report.replace("<body>", f"<body>{BACK}", 1).replace(POLICY, f"{POLICY}; {ALLOWED}", 1)
+    (folder / "verify.html").write_text(report, encoding="utf-8")
+
+
+ALLOWED = "script-src 'unsafe-inline'"
+BACK = """<p><a href="../index.html">seraph_cvx</a> · <a href="../samples.html">samples</a></p>
+<script>document.documentElement.style.colorScheme = localStorage.theme ?? ""</script>"""
+"""What only the site's copy of a report has: a way back, and the theme that was chosen there."""
 
 
 SECTIONS = {
@@ -175,7 +188,18 @@ SECTIONS = {
         *("from-metric-learn", "race-your-own", "distance-features", "/benchmarks"),
         *("/large/README", "/samples", "stability"),
     ),
-    "lecture/README": ("teacher", "/exercises/README"),
+    "lecture/README": (
+        *(f"/course/chapter{number}" for number in range(1, 11)),
+        *("/exercises/README", "/course/symbols"),
+        *("The paper's equations </course/paper>", "teacher"),
+    ),
+    "exercises/README": (
+        *(
+            f"/course/{file.stem}"
+            for file in sorted(HERE.glob("exercises/set_*.py"), key=number_of)
+        ),
+        *(f"/course/{file.stem}" for file in sorted(HERE.glob("exercises/exercise_*.py"))),
+    ),
     "solver-comparison/README": (
         *("entrants", "small/race", "medium/race", "large/race"),
         *("copt-psd-exponential", "benchopt/README"),
@@ -183,11 +207,18 @@ SECTIONS = {
     "reproduction/README": (
         *("Table 1 <table1>", "Table 2 <table2>", "Figure 1 <figure1>", "Figure 2 <figure2>"),
         *("Figure 3 <figure3>", "protocol", "judgment", "defaults", "many-points"),
-        "libraries-race",
+        *("libraries", "libraries-race"),
         "The problems of CVXPY's tests <cvxpy-suite>",
     ),
 }
 """The pages below each section's first one, which GitHub shows too, without directives."""
+
+
+CARDS = """
+```{raw} html
+:file: ../course/cards.html
+```
+"""
 
 
 def prepare_page(app: Any, name: str, source: list[str]) -> None:
@@ -195,6 +226,8 @@ def prepare_page(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"^\*\*(.+)\*\*\n", r"# \1\n", source[0])
     if name.endswith("/race"):
         source[0] = f"# The {name.split('/')[-2]} tier\n\n{source[0]}"
+    if name == "lecture/README":
+        source[0] = source[0].replace("\n## The chapters", f"{CARDS}\n## The chapters", 1)
     if name in SECTIONS:
         source[0] += "\n".join(["\n```{toctree}", ":hidden:", *SECTIONS[name], "```\n"])
 
@@ -211,11 +244,11 @@ def write_math(translator: Any, node: Any) -> None:
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     course = CourseExport()
-    app.connect("builder-inited", course.start)
+    app.connect("builder-inited", course.start, priority=100)
+    app.connect("builder-inited", course.finish, priority=900)
     app.connect("source-read", prepare_page)
     app.connect("autodoc-process-docstring", escape_docstring)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", link_course)
     app.connect("html-page-context", link_back)
     app.connect("build-finished", write_samples)
-    app.connect("build-finished", course.finish)

@@ -601,7 +601,7 @@ def _(optimum, runs):
         ):
             panel.line(_asked, values, color)
             panel.dots(_asked, values, color)
-            panel.line([asked] * 2, panel.limits["y"], BLACK, width=1)
+            panel.line([asked] * 2, panel.axes["y"][1:], BLACK, width=1)
         signs.line([0, 7], [0, 0], BLACK, width=1)
         return judged, signs
 

@@ -32,7 +32,7 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCode
 const textAt = (x, y, words, more = "") =>
   `<text x="${x}" y="${y}" fill="currentColor" ${more}>${escaped(words)}</text>`;
 
-const drawPanel = ({ title, x, y, log = "", square, ticks, names, marks }, pool) => {
+const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", marks }, pool) => {
   const middle = 'text-anchor="middle"', legend = [];
   let across = BOX.left, lines = 0;
   for (const [color, name] of Object.entries(names)) { // below the title, never on the curves
@@ -83,8 +83,9 @@ const drawPanel = ({ title, x, y, log = "", square, ticks, names, marks }, pool)
     return places(ys).map(([a, b]) => `<circle cx="${a}" cy="${b}" r="${width}" ${ink}/>`).join("");
   });
   const box = `box-${left}-${top}`; // the same box wherever it has this name
-  const alt = escaped([title, [y[0], x[0]].filter((name) => name).join(" against "), ...said].join(". "));
-  return `<svg viewBox="0 0 ${BOX.width} ${BOX.height}" role="img" aria-label="${alt}">`
+  const axesSaid = [y[0], x[0]].filter((name) => name).join(" against ");
+  const described = escaped([title, axesSaid, ...said, alt].filter((words) => words).join(". "));
+  return `<svg viewBox="0 0 ${BOX.width} ${BOX.height}" role="img" aria-label="${described}">`
     + `<clipPath id="${box}"><path d="M${left} ${top}V${bottom}H${right}V${top}z"/></clipPath>`
     + textAt(BOX.width / 2, 20, title, `${middle} font-weight="600"`) + legend.join("")
     + axes.join("") + `<g clip-path="url(#${box})">${drawn.join("")}</g></svg>`;

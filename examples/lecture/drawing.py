@@ -32,6 +32,8 @@ STYLE = """
 .tabs label:has(:checked) { font-weight: 700; border-width: 2px; }
 .tabs label:has(:focus-visible) { outline: 3px solid #1f5fa8; }
 """
+PROGRAM = f"<style>{STYLE}</style><script>{SCRIPT}</script>"
+"""What a page needs once, below its pictures."""
 FRAME_STYLE = """
 :root { color-scheme: light dark; } body { margin: 0; font: 16px/1.5 system-ui, sans-serif; }
 """
@@ -47,7 +49,7 @@ class Panel:
     """Axes, each with its name and ends, and what is drawn on them.
 
     `names` is the legend, by colors; `ticks` names places on an axis; `log` has the logarithmic
-    axes, as in "xy"; `square` makes the axes equally long.
+    axes, as in "xy"; `square` makes the axes equally long; `alt` says what else is seen.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class Moving(Framed):
         pool: dict[str, int] = {}
 
         def number(entry: Any) -> int:
-            return pool.setdefault(json.dumps(entry, ensure_ascii=False), len(pool))
+            return pool.setdefault(json.dumps(entry, ensure_ascii=False, default=float), len(pool))
 
         panels = [
             [

@@ -1,6 +1,6 @@
-"""Write the course as HTML pages that need neither Python nor a network, and as notebooks.
+"""Write the course as pages for the site, which builds them, and as slides and notebooks.
 
-python examples/lecture/export.py --out pages
+python examples/lecture/export.py --out course
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from html import escape, unescape
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,15 +21,29 @@ from textwrap import dedent
 from time import perf_counter
 from typing import Any
 
-import marimo as mo
-from drawing import Moving, pictures
-from pages import ROOT, Card, Site, plain, start_page, to_html, write_slides
+from drag import Drag
+from drawing import PROGRAM, Moving, pictures
+from failure_cards import failures_page
+from pages import (
+    ROOT,
+    Card,
+    code_block,
+    listed,
+    raw,
+    relinked,
+    symbols_page,
+    to_html,
+    to_rest,
+    write_cards,
+    write_code,
+    write_slides,
+)
 
 FOLDER = Path(__file__).resolve().parent
 EXERCISES, GUIDE = FOLDER.parent / "exercises", FOLDER.parent / "guide"
 PAPER = ROOT / "seraph_cvx" / "paper.py"
-TITLE = "Convex optimization on one real problem"
-HOME = ("index.html", "Course")
+FILES = "_files/course"
+"""Where slides and notebooks lie, below the pages: the site copies them as they are."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +59,17 @@ class Cell:
         """The code but for the prose that it ends with."""
         return self.code.partition("mo.md(")[0].rstrip()
 
-    def html(self) -> str:
-        shown = to_html(self.output)
+    def html(self, shown: str) -> str:
+        """The cell on a slide."""
         if self.is_hidden:
             return shown
         code = f"<pre><code>{escape(self.computation)}</code></pre>"
-        return f'<details class="code" open><summary>Python</summary>{code}</details>{shown}'
+        return f'<details class="code"><summary>Python</summary>{code}</details>{shown}'
+
+    def rest(self, shown: str) -> str:
+        """The cell on a page of the site."""
+        code = "" if self.is_hidden else code_block(self.computation)
+        return code + to_rest(shown)
 
 
 def read_cells(chapter: Path) -> list[Cell]:
@@ -128,115 +146,90 @@ def title_of(file: Path) -> str:
     return docstring.partition("\n")[0].rstrip(".")
 
 
-def page_names(site: str | None) -> dict[Path, str]:
-    """The page of each file that has one; those of Markdown may be on a site that has them."""
-    texts = [FOLDER / "teacher.md", EXERCISES / "README.md", *sorted(GUIDE.glob("*.md"))]
-    name = "{}-{}.html" if site is None else f"{site}/{{}}/{{}}.html"
-    return {
-        FOLDER / "README.md": "index.html",
-        **{chapter: f"{chapter.stem}.html" for chapter in chapter_files()},
-        **{file: f"{file.stem}.html" for file in sorted(EXERCISES.glob("*.py"))},
-        PAPER: "paper.html",
-        **{file: name.format(file.parent.name, file.stem) for file in texts},
-    }
+def page_names() -> dict[Path, str]:
+    """The page of each file that has one, as seen from the course's folder of the site."""
+    texts = [FOLDER / "README.md", FOLDER / "teacher.md", EXERCISES / "README.md"]
+    names = {file: f"{file.stem}.html" for file in (*chapter_files(), *EXERCISES.glob("*.py"))}
+    names |= {PAPER: "paper.html", FOLDER / "symbols.py": "symbols.html"}
+    texts += GUIDE.glob("*.md")
+    return names | {file: f"../{file.parent.name}/{file.stem}.html" for file in texts}
 
 
-def further(site: Site) -> list[tuple[str, str]]:
-    """The pages beside the chapters."""
-    texts = {
-        EXERCISES / "README.md": "Problem sets and exercises",
-        FOLDER / "teacher.md": "For the teacher",
-        PAPER: "The paper's equations in Python",
-        GUIDE / "README.md": "The guide of the package",
-    }
-    return [(site.pages[file], text) for file, text in texts.items()]
-
-
-def chapter_links(site: Site, chapter: Path) -> list[tuple[str, str]]:
-    """Where one can go from a chapter: to its neighbors, its slides, its problems, the code."""
-    number = _number(chapter)
-    near = {_number(other): other for other in chapter_files()}
-    links = [HOME]
-    for other, arrow in ((number - 1, "← {}"), (number + 1, "{} →")):
-        if other in near:
-            links.append((f"{near[other].stem}.html", arrow.format(title_of(near[other]))))
-    links.append((f"{chapter.stem}-slides.html", "Slides"))
-    links += [(f"{file.stem}.html", "Problem set") for file in EXERCISES.glob(f"set_{number}_*.py")]
-    return [*links, *further(site)[2:]]
-
-
-def write_chapter(site: Site, chapter: Path) -> tuple[dict[str, str], Card]:
-    """The files of a chapter, and what the start page says of it."""
+def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
+    """The files of a chapter, and what the page of all chapters says of it."""
     clock = perf_counter()
     cells = read_cells(chapter)
     print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
-    title, links = title_of(chapter), chapter_links(site, chapter)
-    parts = [site.relinked(cell.html(), chapter) for cell in cells]
-    whole = "\n".join(parts)
-    end = "".join(f'<p><a href="{page}">{escape(text)}</a></p>' for page, text in links[:3])
+    name, number, pages = chapter.stem, _number(chapter), page_names()
+    shown = [relinked(to_html(cell.output), chapter, pages) for cell in cells]
+    whole = "\n".join(shown)
+    problems = [f"{file.stem}.html" for file in EXERCISES.glob(f"set_{number}_*.py")]
+    links = [(f"{name}-slides.html", "Slides"), (f"{name}.ipynb", "Notebook")]
+    links += [
+        *((page, "Problem set") for page in problems),
+        ("paper.html", "The paper's equations"),
+    ]
+    first, *others = (cell.rest(part) for cell, part in zip(cells, shown, strict=True) if part)
+    title, line, rest = first.partition("=\n\n")
+    page = title + line + raw(listed(links)) + rest + "".join(others)
+    page += raw(PROGRAM)
+    back = [(f"{name}.html", "The chapter"), ("../lecture/README.html", "All chapters")]
+    parts = [cell.html(part) for cell, part in zip(cells, shown, strict=True)]
     goal = re.search(r"<strong>Goal\.</strong>(.*?)</span>", whole, re.DOTALL)
     minutes = re.search(r"<strong>Time\.</strong> (\d+) minutes", whole)
     if goal is None or minutes is None:
         raise ValueError(f"{chapter.name} lacks a goal or a time.")
     files = {
-        f"{chapter.stem}.html": site.write(title, whole, links),
-        f"{chapter.stem}-slides.html": write_slides(title, parts, end),
-        f"{chapter.stem}.ipynb": jupyter_notebook(cells),
+        f"{name}.rst": page,
+        f"{FILES}/{name}-slides.html": write_slides(title_of(chapter), parts, listed(back)),
+        f"{FILES}/{name}.ipynb": jupyter_notebook(cells),
     }
     picture = next(cell.output for cell in cells if isinstance(cell.output, Moving)).first
-    return files, Card(title, goal[1].strip(), minutes[1], pictures(title, picture).body)
+    return files, Card(title_of(chapter), goal[1].strip(), minutes[1], pictures("", picture).body)
 
 
-def other_pages(site: Site) -> Iterator[tuple[str, str]]:
-    """The pages that are no chapters, by their names."""
-    links = [HOME, *further(site)]
-    for source, name in site.pages.items():
-        if source.suffix == ".md" and name != "index.html":
-            if "/" not in name:  # else it is on the site
-                yield name, site.write_text(source, links)
-        elif source == PAPER:
-            yield name, site.write_code(source, links)
-        elif source.parent == EXERCISES:
-            kind = re.match(r"(set|exercise)_(\d+)", source.stem)
-            if kind is None:
-                raise ValueError(f"{source.name} is neither a problem set nor an exercise.")
-            check = f"{'set' if kind[1] == 'set' else ''}{kind[2]} {source.name}"
-            above = (
-                f'<p>Take <a href="{source.name}">{source.name}</a>, fill in its TODOs, and run '
-                f"<code>seraph-cvx check-exercise {check}</code>.</p>"
-            )
-            yield name, site.write_code(source, links, above)
+def exercise_page(source: Path) -> str:
+    """The page of a problem set or an exercise, with the command that checks a solution."""
+    kind = re.match(r"(set|exercise)_(\d+)", source.stem)
+    if kind is None:
+        raise ValueError(f"{source.name} is neither a problem set nor an exercise.")
+    check = f"{'set' if kind[1] == 'set' else ''}{kind[2]} {source.name}"
+    return write_code(
+        source,
+        f'<p>Take <a href="{source.name}">{source.name}</a>, fill in its TODOs, and run '
+        f"<code>seraph-cvx check-exercise {check}</code>.</p>",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Export the course to HTML and to Jupyter.")
+    parser = argparse.ArgumentParser(description="Write the course's pages, slides and notebooks.")
     parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
-    parser.add_argument("--site", help="the address of a site that has guide and plans: no copies")
     chosen = parser.parse_args(arguments)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    site, cards = Site(page_names(chosen.site)), {}
+    (chosen.out / FILES).mkdir(parents=True, exist_ok=True)
 
     def write(name: str, text: str) -> None:
         (chosen.out / name).write_text(text, encoding="utf-8")
         print(f"Written: {chosen.out / name}", flush=True)
 
-    chapters = [chapter.resolve() for chapter in chosen.chapters] or chapter_files()
+    chapters, cards = [chapter.resolve() for chapter in chosen.chapters] or chapter_files(), {}
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # one process for each core
-        written = pool.map(partial(write_chapter, site), chapters)
+        failures = None if chosen.chapters else pool.submit(failures_page)
+        written = pool.map(write_chapter, chapters)
         for chapter, (files, card) in zip(chapters, written, strict=True):
             cards[chapter.stem] = card
             for name, text in files.items():
                 write(name, text)
-    if chosen.chapters:
+    if failures is None:
         return
-    for name, text in other_pages(site):
-        write(name, text)
+    write("failures.rst", failures.result())
+    write("cards.html", write_cards(cards))
+    write("drag.html", to_html(Drag()))
+    write("symbols.rst", symbols_page())
+    write("paper.rst", write_code(PAPER))
     for file in sorted(EXERCISES.glob("*.py")):
-        shutil.copy(file, chosen.out)
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    intro = site.relinked(plain(mo.md(readme).text), FOLDER / "README.md")
-    write("index.html", site.write(TITLE, start_page(intro, cards, further(site)), further(site)))
+        write(f"{file.stem}.rst", exercise_page(file))
+        shutil.copy(file, chosen.out / FILES)
 
 
 if __name__ == "__main__":

@@ -287,6 +287,9 @@ def draw_digits(title: str, answers: Sequence[Answer]) -> Panel:
         ("", len(rows) - 0.4, -0.75),
         names={GREEN: "proved", GRAY: "open", ORANGE: "refuted", BLACK: "claimed"},
         ticks={"y": {row: answer.solver for row, answer in rows.items()}},
+        alt="; ".join(
+            f"{answer.solver} says {answer.status}: {answer.own_verdict}" for answer in answers
+        ),
     )
     for row, answer in rows.items():
         panel.write(0.2, row - 0.33, answer.status.replace("_", " "))

@@ -1,4 +1,4 @@
-"""The HTML of the course: pages to read and slides to show, one file each, for any browser.
+"""The course as pages of the site, in reStructuredText, and as slides, one file of HTML each.
 
 None of them needs Python or a network: every picture is there for each value of its slider.
 """
@@ -8,15 +8,14 @@ from __future__ import annotations
 import ast
 import os
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from html import escape, unescape
+from itertools import pairwise
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
-import marimo as mo
-from drawing import SCRIPT
-from drawing import STYLE as DRAWING_STYLE
+from drawing import PROGRAM
 from symbols import SYMBOLS
 
 from seraph_cvx.display.mathml import to_mathml
@@ -38,7 +37,6 @@ details.code { color: var(--soft); font-size: .85em; }
   padding: .8rem; } .chapters svg { width: 100%; } .chapters h3 { margin: .4rem 0; }
 @media (max-width: 500px) { math { font-size: .9rem; } }
 """
-STYLE += DRAWING_STYLE
 SLIDE_STYLE = """
 body { max-width: none; margin: 0; padding: 0; }
 .slide { box-sizing: border-box; max-width: 75rem; margin: auto;
@@ -54,6 +52,7 @@ body { max-width: none; margin: 0; padding: 0; }
 @media print { .slide { break-after: page; } }
 """
 SLIDE_SCRIPT = """
+document.documentElement.style.colorScheme = localStorage.theme ?? "";  // of the site
 const slides = [...document.querySelectorAll(".slide")];
 const fit = () => slides.forEach((slide) => {
   let size = innerWidth < 900 ? 16 : innerHeight / 32;
@@ -73,7 +72,7 @@ addEventListener("keydown", (event) => {
 """
 
 LINK = re.compile(r'<a href="(?!https?:|#)([^"#]+)(#[^"]*)?"[^>]*>(.*?)</a>', re.DOTALL)
-IMAGE = re.compile(r'src="(?!data:|https?:)([^"]+)"')
+HEADING = re.compile(r"<h([123])[^>]*>(.*?)</h\1>", re.DOTALL)
 
 
 class Card(NamedTuple):
@@ -85,59 +84,91 @@ class Card(NamedTuple):
     picture: str
 
 
-class Site:
-    """The pages by the files that they are made of, so that links lead from page to page."""
+def relinked(html: str, source: Path, pages: Mapping[Path, str]) -> str:
+    """Let links of a file lead to the pages of other files; of one without, the path is named."""
 
-    def __init__(self, pages: Mapping[Path, str]) -> None:
-        self.pages = dict(pages)
+    def link(found: re.Match[str]) -> str:
+        target = Path(os.path.normpath(source.parent / found[1]))
+        if target in pages:
+            return f'<a href="{pages[target]}{found[2] or ""}">{found[3]}</a>'
+        path = target.relative_to(ROOT) if target.is_relative_to(ROOT) else Path(found[1])
+        return f"{found[3]} (<code>{path.as_posix()}</code>)"
 
-    def relinked(self, html: str, source: Path) -> str:
-        """Let links and pictures of a file lead to our pages; of other files the path is named."""
+    return LINK.sub(link, html)
 
-        def link(found: re.Match[str]) -> str:
-            target = Path(os.path.normpath(source.parent / found[1]))
-            if target in self.pages:
-                return f'<a href="{self.pages[target]}{found[2] or ""}">{found[3]}</a>'
-            path = target.relative_to(ROOT) if target.is_relative_to(ROOT) else Path(found[1])
-            return f"{found[3]} (<code>{path.as_posix()}</code>)"
 
-        def image(found: re.Match[str]) -> str:
-            file = source.parent / found[1]
-            kind = {".svg": "svg+xml"}.get(file.suffix, file.suffix[1:])
-            return f'src="data:image/{kind};base64,{b64encode(file.read_bytes()).decode()}"'
+def listed(links: Iterable[tuple[str, str]]) -> str:
+    """Links, given by page and text, beside each other."""
+    items = "".join(f'<li><a href="{page}">{escape(text)}</a></li>' for page, text in links)
+    return f'<ul class="beside">{items}</ul>'
 
-        return IMAGE.sub(image, LINK.sub(link, html))
 
-    def write(self, title: str, body: str, links: Iterable[tuple[str, str]]) -> str:
-        """A page with links to others above its text and, for those who read it to the end, below.
+def raw(html: str) -> str:
+    """HTML in a page of the site."""
+    return f".. raw:: html\n\n{indent(scrollable(html), '   ')}\n\n" if html.strip() else ""
 
-        `links` are pairs of a page and of what is written for it.
-        """
-        items = "".join(f'<li><a href="{page}">{escape(text)}</a></li>' for page, text in links)
-        around = (
-            f'<nav aria-label="Course"><ul>{items}</ul></nav><main>{scrollable(body)}</main>'
-            f'<nav aria-label="Course, again"><ul>{items}</ul></nav><script>{SCRIPT}</script>'
-        )
-        return write_page(title, around, STYLE, POLICY)
 
-    def write_text(self, source: Path, links: Iterable[tuple[str, str]]) -> str:
-        """The page of a file of Markdown."""
-        text = source.read_text(encoding="utf-8")
-        title = text.partition("\n")[0].lstrip("# ")
-        return self.write(title, self.relinked(plain(mo.md(text).text), source), links)
+def code_block(code: str) -> str:
+    """Python in a page of the site."""
+    return f".. code-block:: python\n\n{indent(code, '   ')}\n\n"
 
-    def write_code(self, source: Path, links: Iterable[tuple[str, str]], above: str = "") -> str:
-        """The page of a file of Python: what its docstring says, and its text, by functions."""
-        text = source.read_text(encoding="utf-8")
-        title, _, more = (ast.get_docstring(ast.parse(text)) or source.name).partition("\n")
-        lines = text.splitlines()
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef):
-                lines[node.lineno - 1] = f"\0{node.name}\0{lines[node.lineno - 1]}"
-        code = re.sub("\0(\\w+)\0", r'<span id="\1"></span>', escape("\n".join(lines)))
-        paragraphs = "".join(f"<p>{prose(part)}</p>" for part in more.strip().split("\n\n"))
-        heading = f"<h1>{prose(title.rstrip('.'))}</h1>{paragraphs}{above}"
-        return self.write(title.rstrip("."), f"{heading}<pre><code>{code}</code></pre>", links)
+
+def heading(html: str, level: int = 1) -> str:
+    """The heading of a section of the site."""
+    title = re.sub(r"([\\*`_|])", r"\\\1", unescape(re.sub("<[^>]+>", "", html)))
+    return f"{title}\n{'=-~'[level - 1] * 2 * len(title)}\n\n"
+
+
+def to_rest(html: str) -> str:
+    """HTML as a page of the site has it: headings are its sections, and code is in its colors."""
+    html = html.replace('codehilite"', 'codehilite highlight"')
+    written, end = [], 0
+    for found in HEADING.finditer(html):
+        written += [raw(html[end : found.start()]), heading(found[2], int(found[1]))]
+        end = found.end()
+    return "".join([*written, raw(html[end:])])
+
+
+def write_code(source: Path, above: str = "") -> str:
+    """The page of a file of Python: what its docstring says, and its text, by functions."""
+    text = source.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    title, _, more = (ast.get_docstring(tree) or source.name).partition("\n")
+    starts = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    cuts = [0, *(node.lineno - 1 for node in starts), len(text.splitlines())]
+    paragraphs = "".join(f"<p>{prose(part)}</p>" for part in more.strip().split("\n\n"))
+    page = heading(prose(title.rstrip("."))) + raw(paragraphs + above)
+    for name, (start, end) in zip(
+        ["", *(node.name for node in starts)], pairwise(cuts), strict=True
+    ):
+        anchor = raw(f'<span id="{name}"></span>') if name else ""
+        page += anchor + code_block("\n".join(text.splitlines()[start:end]).strip("\n"))
+    return page
+
+
+def symbols_page() -> str:
+    """The page of the symbols."""
+    rows = "".join(
+        f"<tr><td>{to_mathml(latex, inline=True)}</td><td>{prose(meaning)}</td>"
+        f"<td>{chapter}</td></tr>"
+        for latex, meaning, chapter in SYMBOLS
+    )
+    return heading("Symbols") + raw(
+        "<p>One letter has one meaning, in all chapters.</p><table><thead><tr><th>symbol</th>"
+        f"<th>meaning</th><th>chapter</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def write_cards(cards: Mapping[str, Card]) -> str:
+    """A card for each chapter."""
+    items = "".join(
+        f"<li>{card.picture}<h3><a href='../course/{name}.html'>{escape(card.title)}</a></h3>"
+        f"<p>{card.goal}</p><p>{card.minutes} minutes · "
+        f"<a href='../course/{name}-slides.html'>slides</a> · "
+        f"<a href='../course/{name}.ipynb'>notebook</a></p></li>"
+        for name, card in cards.items()
+    )
+    return f"<ul class='chapters'>{items}</ul>{PROGRAM}"
 
 
 def scrollable(body: str) -> str:
@@ -159,28 +190,6 @@ def to_html(output: Any) -> str:
     return "" if output is None else plain(str(output.text))
 
 
-def start_page(intro: str, cards: Mapping[str, Card], further: Sequence[tuple[str, str]]) -> str:
-    """The body of the start page: its text, a card for each chapter, and the symbols."""
-    listed = "".join(
-        f"<li>{card.picture}<h3><a href='{name}.html'>{escape(card.title)}</a></h3>"
-        f"<p>{card.goal}</p><p>{card.minutes} minutes · "
-        f"<a href='{name}-slides.html'>slides</a> · <a href='{name}.ipynb'>notebook</a></p></li>"
-        for name, card in cards.items()
-    )
-    more = "".join(f"<li><a href='{page}'>{escape(text)}</a></li>" for page, text in further)
-    rows = "".join(
-        f"<tr><td>{to_mathml(latex, inline=True)}</td><td>{prose(meaning)}</td>"
-        f"<td>{chapter}</td></tr>"
-        for latex, meaning, chapter in SYMBOLS
-    )
-    return (
-        f"{intro}<h2>Chapters</h2><ul class='chapters'>{listed}</ul>"
-        f"<h2>And also</h2><ul>{more}</ul><h2>Symbols</h2><p>One letter has one meaning, in all "
-        "chapters.</p><table><thead><tr><th>symbol</th><th>meaning</th><th>chapter</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table>"
-    )
-
-
 def write_slides(title: str, parts: Sequence[str], end: str) -> str:
     """Slides from the HTML of a chapter's cells; the arrow keys turn over."""
     slides = split(parts)
@@ -190,7 +199,7 @@ def write_slides(title: str, parts: Sequence[str], end: str) -> str:
         f'<div class="number">{k} / {len(slides)}</div></section>'
         for k, slide in enumerate(slides, start=1)
     ).replace('<details class="code" open>', '<details class="code">')
-    script = f"<script>{SCRIPT}{SLIDE_SCRIPT}</script>"
+    script = f"{PROGRAM}<script>{SLIDE_SCRIPT}</script>"
     return write_page(
         title, f"<main>{scrollable(body)}</main>{script}", STYLE + SLIDE_STYLE, POLICY
     )

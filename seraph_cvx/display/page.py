@@ -14,12 +14,12 @@ from .result_table import show
 from .symbols import in_symbols, prose
 
 STYLE = """
-:root { color-scheme: light dark; --text: #1c1917; --soft: #57534e; --ground: #fafaf9;
-  --card: #fff; --edge: #d6d3d1; --line: #e7e5e4; --code: #f5f5f4; --bad: #b91c1c;
-  --good: #15803d; --bar: #93c5fd; }
-@media (prefers-color-scheme: dark) { :root { --text: #e7e5e4; --soft: #a8a29e;
-  --ground: #1c1917; --card: #292524; --edge: #57534e; --line: #44403c; --code: #1c1917;
-  --bad: #fca5a5; --good: #86efac; --bar: #1d4ed8; } }
+:root { color-scheme: light dark; --text: light-dark(#222832, #ced6dd);
+  --soft: light-dark(#57534e, #9ca4af); --ground: light-dark(#fff, #14181e);
+  --card: light-dark(#f3f4f5, #222832); --edge: light-dark(#d6d3d1, #48566b);
+  --line: light-dark(#e7e5e4, #48566b); --code: light-dark(#f3f4f5, #222832);
+  --bad: light-dark(#b91c1c, #fca5a5); --good: light-dark(#15803d, #86efac);
+  --bar: light-dark(#93c5fd, #1d4ed8); }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem;
   color: var(--text); background: var(--ground); overflow-wrap: break-word; }
 a { color: inherit; }
