@@ -148,10 +148,11 @@ class CourseExport:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, app: Any) -> None:
-        command = [sys.executable, str(HERE / "lecture" / "export.py"), "--out", str(COURSE)]
-        command += ["--positions", str(app.config.course_positions)]
+        export = HERE / "lecture" / "export.py"
         log = (Path(app.doctreedir) / "course.txt").open("w")
-        self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, export, "--out", COURSE], stdout=log, stderr=subprocess.PIPE
+        )
 
     def finish(self, app: Any) -> None:
         """Wait for it; what went wrong with it fails the site."""
@@ -243,7 +244,6 @@ def write_math(translator: Any, node: Any) -> None:
 
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
-    app.add_config_value("course_positions", 20, "")
     course = CourseExport()
     app.connect("builder-inited", course.start, priority=100)
     app.connect("builder-inited", course.finish, priority=900)

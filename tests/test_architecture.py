@@ -61,9 +61,8 @@ MAY_IMPORT = {
     "typer": ("cli",),
     "rich": ("cli", "display.progress_line"),
     "marimo": (),
-    "torch": ("numerics.cuda.sweeps", "numerics.cuda.pair_passes", "numerics.cuda.bounds"),
+    "torch": ("numerics.cuda.pair_passes", "numerics.cuda.bounds"),
     "triton": (
-        "numerics.cuda.sweeps",
         "numerics.cuda.pair_passes",
         "numerics.cuda.pair_kernels",
         "numerics.cuda.bounds",

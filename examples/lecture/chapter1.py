@@ -7,6 +7,7 @@ app = marimo.App(app_title="1 Convex sets and the cone of metrics")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_1_to_6 import (
         INNER_PRODUCT,
         METRIC_CONE,
@@ -14,7 +15,7 @@ with app.setup:
         PROJECTION,
         PROJECTION_CONDITIONS,
     )
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
+    from lecture import formulas
     from sklearn.datasets import load_iris, load_wine
     from sklearn.preprocessing import StandardScaler
 
@@ -87,39 +88,42 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _():
-    mixture = mo.ui.slider(steps=[round(k / 4, 2) for k in range(-4, 11)], value=0.5)
-    return (mixture,)
-
-
-@app.cell(hide_code=True)
-def _(A, B, mixture):
+def _(A, B):
     def _draw(theta):
-        ball, left = panel("Where the distance from the center is 1", "length", "width")
         mixed = (1 - theta) * A + theta * B
-        x = np.linspace(-4, 4, 161)
-        squared = mixed[0, 0] * x**2 + mixed[1, 1] * x[:, None] ** 2
-        squared = squared + 2 * mixed[0, 1] * x * x[:, None]
-        left.contour(x, x, squared, levels=[1], colors=[BLUE], linewidths=2.5)
-        if np.min(squared) < 0:
-            left.contourf(x, x, squared, levels=[-1e9, 0], colors=[ORANGE], alpha=0.4)
-        left.set_aspect("equal")
-        lowest, right = panel("The smallest eigenvalue is concave in θ", "θ", "eigenvalue")
-        thetas = np.linspace(-1, 2.5, 101)
+        turn = np.linspace(0, 2 * np.pi, 181)
+        v = np.array([np.cos(turn), np.sin(turn)])
+        squared = np.sum(v * (mixed @ v), axis=0)  # of the vectors of length 1
+        ball = Panel(
+            "Where the squared distance from the center is 1",
+            ("length", -4, 4),
+            ("width", -4, 4),
+            names={BLUE: "it is 1", ORANGE: "it is negative"},
+            square=True,
+        )
+        ball.line(*(v / np.sqrt(np.where(squared > 1e-4, squared, np.nan))), BLUE)
+        negative = [8 * v[:, k] if squared[k] < 0 else (0, 0) for k in range(181)]
+        ball.area(*np.transpose(negative)[[0, 1, 1]], ORANGE, 0.4)
+        lowest = Panel(
+            "The smallest eigenvalue is concave in θ",
+            ("θ", -1, 2.5),
+            ("eigenvalue", -1.2, 0.6),
+            names={BLUE: "smallest eigenvalue", GRAY: "mixtures"},
+        )
+        thetas = np.linspace(-1, 2.5, 71)
         eigenvalues = [np.linalg.eigvalsh((1 - at) * A + at * B)[0] for at in thetas]
         here = np.linalg.eigvalsh(mixed)[0]
-        right.axvspan(0, 1, color=GRAY, alpha=0.2)
-        right.axhline(0, color="black", linewidth=1)
-        right.plot(thetas, eigenvalues, color=BLUE)
-        right.plot(theta, here, "o", markersize=11, color=BLUE if here >= 0 else ORANGE)
+        lowest.bar((0, 1), (-2, 2), GRAY, 0.2)
+        lowest.line([-1, 2.5], [0, 0], BLACK, width=1)
+        lowest.line(thetas, eigenvalues, BLUE)
+        lowest.dots(theta, here, BLUE if here >= 0 else ORANGE, 7)
         return ball, lowest
 
-    Moving("Position θ:", mixture, _draw)
+    Moving("Position θ:", [round(k / 4, 2) for k in range(-4, 11)], 0.5, _draw)
 
 
 @app.cell(hide_code=True)
 def _():
-    angle = mo.ui.slider(steps=list(range(-180, 181, 30)), value=-30)
     mo.md(f"""
     Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
     into a hyperbola, and the matrix is not a metric. Gray marks the mixtures, 0 ≤ θ ≤ 1.
@@ -143,33 +147,41 @@ def _():
     3. *On the diagonal* each entry is chosen by itself, and the nearest number ≥ 0 to αᵢ is max(0,
        αᵢ).
     """)
-    return (angle,)
 
 
 @app.cell(hide_code=True)
-def _(angle):
+def _():
     def _draw(degrees):
         b = 1.5 * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
         clipped = np.maximum(b, 0)
-        plane, left = panel("Eigenvalues of B and of P(B)", "α₁", "α₂")
-        left.fill_between([0, 2], 0, 2, color=GREEN, alpha=0.2)
-        left.text(1.9, 1.75, "cone", ha="right", fontsize=12)
-        left.plot(*np.array([b, clipped]).T, "--", color=GRAY)
-        left.plot(*b, "o", markersize=11, color=ORANGE)
-        left.plot(*clipped, "s", markersize=10, color=GREEN)
-        left.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
-        form, right = panel("v⊤Bv and v⊤P(B)v, |v| = 1", "direction of v in degrees", "value")
-        phi = np.linspace(0, np.pi, 181)
+        names = {ORANGE: "B", GREEN: "P(B)"}
+        plane = Panel(
+            "Eigenvalues of B and of P(B)",
+            ("α₁", -2, 2),
+            ("α₂", -2, 2),
+            names=names,
+            square=True,
+        )
+        plane.bar((0, 2), (0, 2), GREEN, 0.2)
+        plane.write(1.4, 1.7, "cone")
+        plane.line(*np.array([b, clipped]).T, GRAY, "6 4")
+        plane.dots(*b, ORANGE, 7)
+        plane.dots(*clipped, GREEN, 8, hollow=True)
+        form = Panel(
+            "v⊤Bv and v⊤P(B)v, |v| = 1",
+            ("direction of v in degrees", 0, 180),
+            ("value", -1.7, 1.7),
+            names=names,
+            ticks={"x": {at: str(at) for at in range(0, 181, 45)}},
+        )
+        phi = np.linspace(0, np.pi, 61)
         squares = np.array([np.cos(phi) ** 2, np.sin(phi) ** 2])
-        right.axhline(0, color="black", linewidth=1)
-        right.plot(np.degrees(phi), b @ squares, color=ORANGE, label="B")
-        style = {"color": GREEN, "linestyle": "--"}
-        right.plot(np.degrees(phi), clipped @ squares, label="P(B)", **style)
-        right.set(ylim=(-1.7, 1.7), xticks=[0, 45, 90, 135, 180])
-        right.legend(fontsize=11, loc="lower right")
+        form.line([0, 180], [0, 0], BLACK, width=1)
+        form.line(np.degrees(phi), b @ squares, ORANGE)
+        form.line(np.degrees(phi), clipped @ squares, GREEN, "6 4")
         return plane, form
 
-    Moving("Angle of B in the plane of its eigenvalues:", angle, _draw)
+    Moving("Angle of B in the plane of its eigenvalues:", list(range(-180, 181, 30)), -30, _draw)
 
 
 @app.cell(hide_code=True)

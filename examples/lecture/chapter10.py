@@ -12,10 +12,11 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drag import Drag
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from failures import EXAMPLES, GALLERY, WELL_POSED
     from formulas_7 import CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP
     from formulas_10 import CLAIM, ERROR, SHRUNK, SMALLEST_TRACE, TRACE_BOUND, TRACE_SQUARES
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
+    from lecture import formulas
     from live import (
         ask_all,
         draw_digits,
@@ -191,42 +192,37 @@ def _(judge):
 
 
 @app.cell(hide_code=True)
-def _(stops):
-    scs_steps = mo.ui.slider(steps=stops, value=9)
-    return (scs_steps,)
-
-
-@app.cell(hide_code=True)
-def _(bounds, claimed, found, scs_steps, stops, taus):
+def _(bounds, claimed, found, stops, taus):
     def _draw(steps):
         steps = int(steps)
         x, y = (float(part) for part in found[steps])
         tau = float(taus[steps])
-        plane, left = panel("From ζ toward the anchor 0", "ζ₁", "ζ₂")
-        edge = np.linspace(-1, 1, 81)
-        left.fill_between(edge, -1, 1 - 2 * edge**2, color=BLUE, alpha=0.2, linewidth=0)
-        left.plot(edge, 1 - 2 * edge**2, color=BLUE)
-        left.plot([0, tau * x], [0, tau * y], color=GREEN)
-        left.plot(x, y, "o", color=GREEN if taus[steps] == 1 else ORANGE, markersize=10)
-        left.plot(tau * x, tau * y, "o", color="black", markersize=10, fillstyle="none")
-        left.set(xlim=(-1.1, 1.1), ylim=(-1.2, 1.2))
+        plane = Panel("From ζ toward the anchor 0", ("ζ₁", -1.1, 1.1), ("ζ₂", -1.2, 1.2))
+        edge = np.linspace(-1, 1, 61)
+        plane.area(edge, -1, 1 - 2 * edge**2, BLUE)
+        plane.line(edge, 1 - 2 * edge**2, BLUE)
+        plane.line([0, tau * x], [0, tau * y], GREEN)
+        plane.dots(x, y, GREEN if taus[steps] == 1 else ORANGE, 7)
+        plane.dots(tau * x, tau * y, BLACK, 7, hollow=True)
         word = "feasible" if taus[steps] == 1 else f"1 − τ = {float(1 - taus[steps]):.0e}"
-        errors, right = panel(f"After {steps} steps: {word}", "step of SCS", "off by")
-        as_said = [abs(float(claimed[k] - Fraction(3, 2))) for k in stops]
-        proved = [float(Fraction(3, 2) - bounds[k]) for k in stops]
-        right.semilogy(stops, np.maximum(as_said, 1e-16), color=GRAY, label="2ζ₁ + ζ₂, as said")
-        right.semilogy(stops, np.maximum(proved, 1e-16), color=GREEN, label="proved bound")
+        errors = Panel(
+            f"After {steps} steps: {word}",
+            ("step of SCS", 0, stops[-1]),
+            ("off by", 1e-16, 10),
+            log="y",
+            names={GRAY: "2ζ₁ + ζ₂, as said", GREEN: "proved bound", ORANGE: "above the optimum"},
+        )
+        as_said = np.array([abs(float(claimed[k] - Fraction(3, 2))) for k in stops])
+        proved = np.array([float(Fraction(3, 2) - bounds[k]) for k in stops])
+        errors.line(stops, np.maximum(as_said, 1e-16), GRAY)
+        errors.line(stops, np.maximum(proved, 1e-16), GREEN)
         for k, off in zip(stops, as_said, strict=True):
             if claimed[k] > Fraction(3, 2):
-                right.plot(k, max(off, 1e-16), "o", color=ORANGE, markersize=8)
-        at = stops.index(steps)
-        right.plot(
-            steps, max(proved[at], 1e-16), "o", color="black", fillstyle="none", markersize=12
-        )
-        right.legend(fontsize=11)
+                errors.dots(k, max(off, 1e-16), ORANGE)
+        errors.dots(steps, max(proved[stops.index(steps)], 1e-16), BLACK, 8, hollow=True)
         return plane, errors
 
-    Moving("Steps of SCS:", scs_steps, _draw)
+    Moving("Steps of SCS:", stops, 9, _draw)
 
 
 @app.cell(hide_code=True)
@@ -255,7 +251,8 @@ def _(stops, too_high):
     ## 10.4 Proved, refuted, not yet
 
     What does a solver claim? "Optimal" and a value ξ, and a point at which the constraints hold.
-    Let us take it at its word, to *i* digits:
+    By its default tolerance on the gap that stands for *i* digits: 8 for Clarabel, 5 for SCS, 6
+    for CVXOPT. Let us take it at its word:
 
     {formulas(CLAIM)}
 
@@ -271,6 +268,9 @@ def _(stops, too_high):
     - **Proved:** χ₂ is at most 10<sup>−*i*</sup>. The claim follows from the proof.
     - **Refuted:** χ₁ is more than 10<sup>−*i*</sup>. The claim contradicts the proof.
     - **Not yet:** neither. This says something about the proof, and nothing about the solver.
+
+    The verdict is on what the solver claims, and on nothing beyond it. SCS claims five digits: if
+    five are proved, its claim is proved, although the sixth digit is wrong.
 
     "Infeasible" and "unbounded" are claims too. A ζ in the dual cone with *T*<sup>⊤</sup>ζ = 0 and
     ⟨*d*, ζ⟩ < 0 proves the first: at a feasible *z* the number ⟨ζ, *d* − *Tz*⟩ would be ≥ 0, and it
@@ -288,9 +288,8 @@ def _(stops, too_high):
 def _():
     chosen = mo.ui.dropdown(list(EXAMPLES), value="The smallest trace", label="Problem")
     solver = mo.ui.dropdown(installed(), value="SCS", label="Solver")
-    wanted = mo.ui.dropdown([str(i) for i in range(2, 11)], value="6", label="Digits")
-    when_live(mo.hstack([chosen, solver, wanted], justify="start", wrap=True))
-    return chosen, solver, wanted
+    when_live(mo.hstack([chosen, solver], justify="start", wrap=True))
+    return chosen, solver
 
 
 @app.cell(hide_code=True)
@@ -302,8 +301,8 @@ def _(chosen):
 
 
 @app.cell(hide_code=True)
-def _(solver, typed, wanted):
-    live_answer(typed.value, solver.value, int(wanted.value))
+def _(solver, typed):
+    live_answer(typed.value, solver.value)
 
 
 @app.cell(hide_code=True)
@@ -312,9 +311,10 @@ def _():
     ## 10.5 Digits claimed, digits proved
 
     Four problems with nothing wrong in them. On the left each solver answers with its default
-    tolerances. Green are the digits that are proved, orange those that are refuted, gray is
-    open; the black mark is what "optimal" stands for. On the right SCS and Clarabel are asked for
-    2, 4, 6 and 8 digits. A point below the diagonal claims more than is proved.
+    tolerances. The black mark is what "optimal" stands for. Green are the digits that are
+    proved, gray those that are open, and orange those that are claimed and refuted. On the
+    right SCS and Clarabel are asked for 2, 4, 6 and 8 digits. A point below the diagonal claims
+    more than is proved.
     """)
 
 
@@ -337,28 +337,26 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _():
-    problem_number = mo.ui.slider(steps=[1, 2, 3, 4], value=4)
-    return (problem_number,)
-
-
-@app.cell(hide_code=True)
-def _(levels, problem_number, races, tolerances):
+def _(levels, races, tolerances):
+    _names = [example.name for example in WELL_POSED]
     _n = len(installed())
 
-    def _draw(number):
-        answers = races[int(number) - 1]
-        name = WELL_POSED[int(number) - 1].name
-        figure, ax = panel("Asked for more digits", "digits claimed", "digits proved")
-        ax.plot([0, 9], [0, 9], color="black", linewidth=1)
-        for k, (solver_name, color) in enumerate(zip(tolerances, (ORANGE, BLUE), strict=True)):
+    def _draw(name):
+        answers = races[_names.index(name)]
+        panel = Panel(
+            "Asked for more digits",
+            ("digits claimed", 0, 9),
+            ("digits proved", 0, 13),
+            names=dict(zip((ORANGE, BLUE), tolerances, strict=True)),
+        )
+        panel.line([0, 9], [0, 9], BLACK, width=1)
+        for k, color in enumerate((ORANGE, BLUE)):
             rows = answers[_n + 4 * k : _n + 4 * k + 4]
-            ax.plot(levels, [row.digits[0] for row in rows], "o-", color=color, label=solver_name)
-        ax.set(xlim=(0, 9), ylim=(0, 13))
-        ax.legend(loc="upper left")
-        return draw_digits(name, answers[:_n]), figure
+            panel.line(levels, [row.digits[0] for row in rows], color)
+            panel.dots(levels, [row.digits[0] for row in rows], color)
+        return draw_digits(name, answers[:_n]), panel
 
-    Moving("Problem number:", problem_number, _draw)
+    Moving("Problem:", _names, _names[-1], _draw)
 
 
 @app.cell(hide_code=True)
@@ -378,7 +376,7 @@ def _(levels, races, tolerances):
     ## 10.6 A gallery of failures
 
     Now problems in which something **is** wrong. Each is convex, passes CVXPY's rules, and fits in
-    five lines.
+    five lines. Each verdict is on the solver's own claim, as in 10.4.
     """)
 
 
@@ -404,10 +402,9 @@ def _(gallery):
         )
 
     def _said(answer):
-        if not answer.claims_a_value:
-            return f"{answer.status}" + ("" if answer.is_silent else f", **{answer.verdict(6)}**")
         status = answer.status.replace("_", " ")
-        return f"{status}, {answer.value:.6g}; to 6 digits **{answer.verdict(6)}**"
+        value = f", {answer.value:.6g}" if answer.claims_a_value else ""
+        return f"{status}{value}: **{answer.own_verdict}**"
 
     mo.md(
         "\n".join(

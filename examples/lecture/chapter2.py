@@ -11,6 +11,7 @@ with app.setup:
     import cvxpy as cp
     import marimo as mo
     import numpy as np
+    from drawing import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_1_to_6 import (
         CONVEX_FUNCTION,
         ENTROPY_CURVATURE,
@@ -19,7 +20,7 @@ with app.setup:
         OBJECTIVE,
         SURPRISE,
     )
-    from lecture import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import formulas, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
     from seraph_cvx.display.formulas import M_STEP, M_STEP_ONE_TERM, PROBABILITY
@@ -66,36 +67,38 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _():
-    scale = mo.ui.slider(steps=[0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0], value=0.2)
-    return (scale,)
-
-
-@app.cell(hide_code=True)
-def _(X, pairs, scale):
+def _(X, pairs):
     _labeled = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
     _scales = np.linspace(0, 2, 81)
     _values = [_labeled.value(_theta * np.eye(4)) for _theta in _scales]
 
     def _draw(theta):
-        curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p, dissimilar")
-        s = np.linspace(-1.5, 6, 121)
-        left.plot(s, paper.posterior(s, -1.0, 0.0), color=GRAY)
-        for rows, color, mark, name in (
-            (pairs.dissimilar, ORANGE, "s", "dissimilar"),
-            (pairs.similar, BLUE, "o", "similar"),
-        ):
+        curve = Panel(
+            "Each labeled pair on the curve of (8)",
+            ("score s", -1.5, 6),
+            ("p(−1), dissimilar", 0, 1.05),
+            names={ORANGE: "told dissimilar", BLUE: "told similar"},
+        )
+        s = np.linspace(-1.5, 6, 61)
+        curve.line(s, paper.posterior(s, -1.0, 0.0), GRAY)
+        for rows, color in ((pairs.dissimilar, ORANGE), (pairs.similar, BLUE)):
             d = paper.squared_distances(X, rows, theta * np.eye(4))
-            style = {"color": color, "marker": mark, "linestyle": "", "alpha": 0.7}
-            left.plot(d - 1, paper.posterior(d, -1.0, 1.0), label=name, **style)
-        left.set(xlim=(-1.5, 6), ylim=(-0.03, 1.03))
-        left.legend(fontsize=11, loc="lower right")
-        loss, right = panel("The surprise at all labels", "multiple θ", "sum of −ln p(y)")
-        right.plot(_scales, _values, color="black")
-        right.plot(theta, _labeled.value(theta * np.eye(4)), "o", markersize=11, color=GREEN)
+            curve.dots(d - 1, paper.posterior(d, -1.0, 1.0), color)
+        loss = Panel(
+            "The surprise at all labels",
+            ("multiple θ", 0, 2),
+            ("sum of −ln p(y)", 0, 1.05 * max(_values)),
+        )
+        loss.line(_scales, _values, BLUE)
+        loss.dots(theta, _labeled.value(theta * np.eye(4)), GREEN, 7)
         return curve, loss
 
-    Moving("Multiple θ of the identity:", scale, _draw)
+    Moving(
+        "Multiple θ of the identity:",
+        [0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0],
+        0.2,
+        _draw,
+    )
 
 
 @app.cell(hide_code=True)
@@ -217,7 +220,6 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    weight = mo.ui.slider(steps=[0.0, 0.01, 0.03, 0.1, 0.3, 1.0], value=0.3)
     mo.md("""
     ### Two metrics are a proof
 
@@ -227,7 +229,6 @@ def _():
     the unlabeled pairs. (Where μ is so small that this segment shows nothing, another one would:
     question 3.)
     """)
-    return (weight,)
 
 
 @app.function
@@ -239,25 +240,29 @@ def along_segment(f, t):
 
 
 @app.cell(hide_code=True)
-def _(pairs, weight):
+def _(pairs):
     def _draw(mu):
-        tried, t, figures = MStepObjective(pairs, unlabeled_weight=mu), np.linspace(0, 1, 61), []
+        tried, t, panels = MStepObjective(pairs, unlabeled_weight=mu), np.linspace(0, 1, 41), []
         for f, name, color in (
             (tried, "(11)", BLUE),
             (SemiSupervisedObjective(tried), "(7), sign changed", ORANGE),
         ):
             values, excess, chord = along_segment(f, t)
-            title = (
-                f"{name}: " + (f"{excess:.1%} above" if excess > 1e-9 else "below") + " its chord"
+            word = f"{excess:.1%} above" if excess > 1e-9 else "below"
+            low, high = np.min([values, chord]), np.max([values, chord])
+            panel = Panel(
+                f"{name}: {word} its chord",
+                ("θ, from A to B", 0, 1),
+                ("value", low - 0.05 * (high - low), high + 0.05 * (high - low)),
+                names={color: "value", GRAY: "chord"},
             )
-            figure, ax = panel(title, "θ, from A to B", "value")
-            ax.plot(t, values, color=color)
-            ax.plot(t, chord, "--", color=GRAY)
-            ax.fill_between(t, chord, values, where=values > chord, color=AMBER, alpha=0.5)
-            figures.append(figure)
-        return figures
+            panel.area(t, chord, np.maximum(values, chord), AMBER, 0.5)
+            panel.line(t, values, color)
+            panel.line(t, chord, GRAY, "6 4")
+            panels.append(panel)
+        return panels
 
-    Moving("Weight μ of the unlabeled pairs:", weight, _draw)
+    Moving("Weight μ of the unlabeled pairs:", [0.0, 0.01, 0.03, 0.1, 0.3, 1.0], 0.3, _draw)
 
 
 @app.cell

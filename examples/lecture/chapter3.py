@@ -7,6 +7,7 @@ app = marimo.App(app_title="3 The dual, derived")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_1_to_6 import (
         CONE_INFIMUM,
         DUAL_SLOPE,
@@ -20,7 +21,7 @@ with app.setup:
         TOUCHING_POINT,
         WEAK_DUALITY,
     )
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import formulas, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
     from seraph_cvx.display.formulas import DUAL, M_STEP_ONE_TERM
@@ -141,33 +142,40 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _():
-    share = mo.ui.slider(steps=[0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.3, 1.6, 2.0], value=0.6)
-    return (share,)
-
-
-@app.cell(hide_code=True)
-def _(objective, optimum, share):
+def _(objective, optimum):
     _thetas = np.unique([*np.linspace(0, 2, 41), 1.0])
     _found = [certify(objective, _theta * optimum.metric) for _theta in _thetas]
 
     def _draw(theta):
         here = certify(objective, theta * optimum.metric)
-        bounds, left = panel("The optimum lies between the bounds", "θ", "value")
         high = [each.primal_value for each in _found]
         low = [each.dual_value for each in _found]
-        left.plot(_thetas, high, color=ORANGE, label="f(A)")
-        left.plot(_thetas, low, color=BLUE, label="D(p)")
-        left.axhline(optimum.value, color=GRAY, linestyle="--", linewidth=1.5, label="optimum")
-        ends = [here.dual_value, here.primal_value]
-        left.plot([theta, theta], ends, "o-", color="black")
-        left.legend(fontsize=11, loc="upper center")
-        gaps, right = panel(f"The gap at θ = {theta:g}: {here.duality_gap:.2g}", "θ", "f(A) − D(p)")
-        right.semilogy(_thetas, [each.duality_gap for each in _found], color=GREEN)
-        right.plot(theta, here.duality_gap, "o", markersize=10, color="black")
+        bounds = Panel(
+            "The optimum lies between the bounds",
+            ("θ", 0, 2),
+            ("value", min(low), max(high)),
+            names={ORANGE: "f(A)", BLUE: "D(p)", GRAY: "optimum"},
+        )
+        bounds.line(_thetas, high, ORANGE)
+        bounds.line(_thetas, low, BLUE)
+        bounds.line([0, 2], [optimum.value] * 2, GRAY, "6 4")
+        bounds.line([theta] * 2, [here.dual_value, here.primal_value], BLACK)
+        gaps = Panel(
+            f"The gap at θ = {theta:g}: {here.duality_gap:.2g}",
+            ("θ", 0, 2),
+            ("f(A) − D(p)", 1e-8, 1e3),
+            log="y",
+        )
+        gaps.line(_thetas, [each.duality_gap for each in _found], GREEN)
+        gaps.dots(theta, here.duality_gap, BLACK, 7)
         return bounds, gaps
 
-    Moving("Multiple θ of the optimal metric:", share, _draw)
+    Moving(
+        "Multiple θ of the optimal metric:",
+        [0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.3, 1.6, 2.0],
+        0.6,
+        _draw,
+    )
 
 
 @app.cell(hide_code=True)
@@ -210,7 +218,6 @@ def _(objective, optimum):
 
 @app.cell(hide_code=True)
 def _():
-    penalty = mo.ui.slider(steps=[1.0, 0.7, 0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005], value=0.1)
     mo.md("""
     ### Complementary slackness
 
@@ -222,31 +229,40 @@ def _():
     is used by the metric **and** has slack in the dual.
     Lower the trace weight λ and see directions change sides:
     """)
-    return (penalty,)
 
 
 @app.cell(hide_code=True)
-def _(objective, pairs, penalty):
+def _(objective, pairs):
     def _draw(part):
         weight = part * objective.critical_trace_weight
         tried = MStepObjective(pairs, trace_weight=weight)
         best = solve_m_step(tried, tol=1e-9).metric
         slack = tried.gradient(best)
         _, vectors = np.linalg.eigh(best / np.trace(best + 1e-9 * np.eye(4)) - slack / weight)
-        figures = []
+        panels = []
         for matrix, title, color in (
             (best, f"The metric A, λ = {weight:.3g}", BLUE),
             (slack, "The slack M(p)", ORANGE),
         ):
-            figure, ax = panel(title, "direction", "eigenvalue")
             sizes = np.diag(vectors.T @ matrix @ vectors)[::-1]
-            ax.bar(range(1, 5), sizes, color=color)
-            ax.set_xticks(range(1, 5))
-            ax.set_ylim(0, 1.1 * max(np.max(sizes), 1e-3))
-            figures.append(figure)
-        return figures
+            top = 1.1 * max(np.max(sizes), 1e-3)
+            panel = Panel(
+                title,
+                ("direction", 0.5, 4.5),
+                ("eigenvalue", 0, top),
+                ticks={"x": {k: str(k) for k in range(1, 5)}},
+            )
+            for k, size in enumerate(sizes, start=1):
+                panel.bar((k - 0.4, k + 0.4), (0, size), color)
+            panels.append(panel)
+        return panels
 
-    Moving("λ, as a share of the least one with A = 0:", penalty, _draw)
+    Moving(
+        "λ, as a share of the least one with A = 0:",
+        [1.0, 0.7, 0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005],
+        0.1,
+        _draw,
+    )
 
 
 @app.cell(hide_code=True)

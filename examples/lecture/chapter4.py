@@ -7,19 +7,9 @@ app = marimo.App(app_title="4 The certificate")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_1_to_6 import GAP_AT_A_METRIC, LONGER_STEP, PSD_PROOF
-    from lecture import (
-        BLUE,
-        GRAY,
-        GREEN,
-        ORANGE,
-        Moving,
-        ceiling,
-        floor,
-        formulas,
-        panel,
-        some_irises,
-    )
+    from lecture import ceiling, floor, formulas, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
     from seraph_cvx.display.formulas import ANCHORS, CERTIFICATE, DUAL, ROUNDING
@@ -95,33 +85,37 @@ def _(best, certificates):
 
 
 @app.cell(hide_code=True)
-def _(counts):
-    step = mo.ui.slider(steps=counts, value=50)
-    return (step,)
-
-
-@app.cell(hide_code=True)
-def _(best, certificates, counts, step):
+def _(best, certificates, counts):
     _high = np.array([c.primal_value for c in certificates])
     _low = np.array([c.dual_value for c in certificates])
     _true = np.maximum(_high - best.certificate.dual_value, 1e-12)
 
     def _draw(steps):
         k = counts.index(steps)
-        band, left = panel("The optimum lies in the gray band", "step", "value")
-        left.fill_between(counts, _low, _high, color=GRAY, alpha=0.3, linewidth=0)
-        left.plot(counts, _high, color=ORANGE, label="f(A)")
-        left.plot(counts, _low, color=BLUE, label="lower bound D")
-        left.plot([steps] * 2, [_low[k], _high[k]], "o-", color="black", markersize=7)
-        left.legend()
-        gaps, right = panel(f"At step {steps} proved: {_high[k] - _low[k]:.2g}", "step", "gap")
-        right.semilogy(counts, _high - _low, color=GREEN, label="proved")
-        right.semilogy(counts, _true, "--", color=GRAY, label="true")
-        right.plot(steps, _high[k] - _low[k], "o", color="black", markersize=9)
-        right.legend()
+        steps_shown = ("step", 0, counts[-1])
+        band = Panel(
+            "The optimum lies in the gray band",
+            steps_shown,
+            ("value", np.min(_low), np.max(_high)),
+            names={ORANGE: "f(A)", BLUE: "lower bound D"},
+        )
+        band.area(counts, _low, _high, GRAY)
+        band.line(counts, _high, ORANGE)
+        band.line(counts, _low, BLUE)
+        band.line([steps] * 2, [_low[k], _high[k]], BLACK)
+        gaps = Panel(
+            f"At step {steps} proved: {_high[k] - _low[k]:.2g}",
+            steps_shown,
+            ("gap", 1e-10, 1e3),
+            log="y",
+            names={GREEN: "proved gap", GRAY: "true gap"},
+        )
+        gaps.line(counts, _high - _low, GREEN)
+        gaps.line(counts, _true, GRAY, "6 4")
+        gaps.dots(steps, _high[k] - _low[k], BLACK, 7)
         return band, gaps
 
-    Moving("Step:", step, _draw)
+    Moving("Step:", counts, 50, _draw)
 
 
 @app.cell(hide_code=True)
@@ -156,31 +150,31 @@ def _(best, objective, path):
 
 
 @app.cell(hide_code=True)
-def _():
-    mixture = mo.ui.slider(steps=[round(k / 10, 1) for k in range(11)], value=0.3)
-    return (mixture,)
-
-
-@app.cell(hide_code=True)
-def _(best, chord, least, mixture, taus):
+def _(best, chord, least, taus):
     def _draw(tau):
         k = round(100 * tau)
         color = GREEN if least[k] >= 0 else ORANGE
-        sign, left = panel("The least eigenvalue of M", "τ", "eigenvalue")
-        left.axhline(0, color="black", linewidth=1)
-        left.plot(taus, least, color=BLUE)
-        left.plot(tau, least[k], "o", color=color, markersize=11)
+        sign = Panel("The least eigenvalue of M", ("τ", 0, 1), ("eigenvalue", least[-1], least[0]))
+        sign.line([0, 1], [0, 0], BLACK, width=1)
+        sign.line(taus, least, BLUE)
+        sign.dots(tau, least[k], color, 7)
         word = "a lower bound" if least[k] >= 0 else "not feasible: no bound"
-        bound, right = panel(f"At τ = {tau}: {word}", "τ", "from D(1) to D(p)")
+        bound = Panel(
+            f"At τ = {tau}: {word}",
+            ("τ", 0, 1),
+            ("from D(1) to D(p)", min(chord), max(chord)),
+            names={BLUE: "proved", GRAY: "not feasible", ORANGE: "the optimum"},
+        )
         proved = least >= 0
-        right.plot(taus[proved], chord[proved], color=BLUE)
-        right.plot(taus[~proved], chord[~proved], ":", color=GRAY)
-        right.axhline(best.value, color="black", linewidth=1, label="the optimum")
-        right.plot(tau, chord[k], "o", color=color, markersize=11)
-        right.legend()
+        bound.line(taus[proved], chord[proved], BLUE)
+        bound.line(taus[~proved], chord[~proved], GRAY, "2 5")
+        bound.line([0, 1], [best.value] * 2, ORANGE, "6 4")
+        bound.dots(tau, chord[k], color, 7)
         return sign, bound
 
-    Moving("From the anchor 1 (τ = 0) to p (τ = 1):", mixture, _draw)
+    Moving(
+        "From the anchor 1 (τ = 0) to p (τ = 1):", [round(k / 10, 1) for k in range(11)], 0.3, _draw
+    )
 
 
 @app.cell(hide_code=True)

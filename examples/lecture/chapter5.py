@@ -7,13 +7,13 @@ app = marimo.App(app_title="5 Solvers, and what they say of themselves")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_1_to_6 import CENTRAL_PATH, ON_A_FACE, PROJECTED_GRADIENT
-    from lecture import GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import formulas, some_irises
     from scipy.optimize import minimize
 
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
     from seraph_cvx.display.formulas import FISTA
-    from seraph_cvx.plots.style import PALETTE
     from seraph_cvx.solvers.solution import fista, projected_gradient
 
 
@@ -72,26 +72,24 @@ def _(objective):
 
 
 @app.cell(hide_code=True)
-def _(counts):
-    steps = mo.ui.slider(steps=counts, value=200)
-    return (steps,)
-
-
-@app.cell(hide_code=True)
-def _(counts, gaps, steps):
+def _(counts, gaps):
     def _draw(chosen):
-        figure, ax = panel(f"Proved after {chosen} steps", "steps", "certified relative gap")
         k = counts.index(chosen)
-        for number, (name, values) in enumerate(gaps.items()):
-            ax.loglog(counts, values, color=GRAY, linewidth=1)
-            ax.loglog(
-                counts[: k + 1], values[: k + 1], "o-", color=PALETTE[number],
-                label=f"{name}: {values[k]:.0e}",
-            )  # fmt: skip
-        ax.legend()
-        return [figure]
+        colors = dict(zip((BLUE, ORANGE), gaps.items(), strict=True))
+        panel = Panel(
+            f"Proved after {chosen} steps",
+            ("steps", 1, counts[-1]),
+            ("certified relative gap", 1e-9, 10),
+            log="xy",
+            names={color: f"{name}: {values[k]:.0e}" for color, (name, values) in colors.items()},
+        )
+        for color, (_, values) in colors.items():
+            panel.line(counts, values, GRAY, width=1)
+            panel.line(counts[: k + 1], values[: k + 1], color)
+            panel.dots(counts[: k + 1], values[: k + 1], color)
+        return [panel]
 
-    Moving("Steps:", steps, _draw)
+    Moving("Steps:", counts, 200, _draw)
 
 
 @app.cell(hide_code=True)
@@ -209,29 +207,34 @@ def _(objective):
 
 
 @app.cell(hide_code=True)
-def _():
-    rank = mo.ui.slider(steps=[1, 2, 3, 4], value=1)
-    return (rank,)
-
-
-@app.cell(hide_code=True)
-def _(faces, objective, rank):
+def _(faces, objective):
     def _draw(rho):
         says, visited = faces[int(rho)]
         proved = [certify(objective, A).relative_gap for A in visited]
         word = "converged" if says else "not yet"
-        progress, left = panel(f"ρ = {rho}. It says: {word}", "step", "certified relative gap")
-        left.semilogy(range(1, len(proved) + 1), proved, "o-", color=GREEN)
-        left.set_ylim(1e-11, 10)
+        progress = Panel(
+            f"ρ = {rho}. It says: {word}",
+            ("step", 0, max(len(each) for _, each in faces.values())),
+            ("certified relative gap", 1e-11, 10),
+            log="y",
+        )
+        progress.line(range(1, len(proved) + 1), proved, GREEN)
+        progress.dots(range(1, len(proved) + 1), proved, GREEN)
         eigenvalues = np.linalg.eigvalsh(objective.gradient(visited[-1]))
-        signs, right = panel("Eigenvalues of ∇f(A) at the end", "number", "eigenvalue")
-        colors = [ORANGE if value < -1e-6 else GREEN for value in eigenvalues]
-        right.bar(range(1, 5), eigenvalues, color=colors)
-        right.axhline(0, color="black", linewidth=1)
-        right.set_yscale("symlog", linthresh=0.1)
+        sizes = {float(np.arcsinh(5 * at)): str(at) for at in (-100, -10, -1, 0, 1, 10, 100)}
+        signs = Panel(
+            "Eigenvalues of ∇f(A) at the end",
+            ("number", 0.5, 4.5),
+            ("eigenvalue", *np.arcsinh([-500, 500])),
+            names={GREEN: "not negative", ORANGE: "negative: a way down"},
+            ticks={"x": {k: str(k) for k in range(1, 5)}, "y": sizes},
+        )
+        for k, value in enumerate(np.arcsinh(5 * eigenvalues), start=1):
+            signs.bar((k - 0.4, k + 0.4), (0, value), ORANGE if value < -1e-6 else GREEN)
+        signs.line([0, 5], [0, 0], BLACK, width=1)
         return progress, signs
 
-    Moving("Columns of L, ρ:", rank, _draw)
+    Moving("Columns of L, ρ:", [1, 2, 3, 4], 1, _draw)
 
 
 @app.cell(hide_code=True)

@@ -7,6 +7,7 @@ app = marimo.App(app_title="6 EM, and learning from unlabeled points")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from drawing import BLUE, GRAY, ORANGE, Moving, Panel
     from formulas_1_to_6 import (
         ENVELOPE,
         LEAST_OVER_SOFT_LABELS,
@@ -15,7 +16,7 @@ with app.setup:
         ONE_FUNCTION,
         THREE_LOSSES,
     )
-    from lecture import BLUE, GRAY, ORANGE, Moving, formulas, panel
+    from lecture import formulas
     from sklearn.datasets import load_wine
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.preprocessing import StandardScaler
@@ -73,34 +74,27 @@ def _(pairs):
 
 
 @app.cell(hide_code=True)
-def _(J):
-    _last = len(J)
-    iteration = mo.ui.slider(
-        steps=sorted({k for k in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120) if k < _last} | {_last}),
-        value=5,
-    )
-    return (iteration,)
-
-
-@app.cell(hide_code=True)
-def _(J, iteration, seven):
+def _(J, seven):
     _t = np.arange(1, len(J) + 1)
 
     def _draw(t):
         k = int(t) - 1
-        falls, left = panel(f"Iteration {t}: J = {J[k]:.3f}", "iteration", "J")
-        rises, right = panel(
-            f"Iteration {t}: (7) is {seven[k]:.3f}", "iteration", "(7), as a minimization"
-        )
-        for ax, values, color in ((left, J, BLUE), (right, seven, ORANGE)):
-            ax.plot(_t, values, color=GRAY, linewidth=1)
-            ax.plot(_t[: k + 1], values[: k + 1], color=color)
-            ax.plot(t, values[k], "o", color=color, markersize=10)
-            if len(J) > 20:
-                ax.set_xscale("log")
-        return falls, rises
+        panels = []
+        for name, values, color in (("J", J, BLUE), ("(7), as a minimization", seven, ORANGE)):
+            panel = Panel(
+                f"Iteration {t}: {name} is {values[k]:.3f}",
+                ("iteration", 1, len(J)),
+                (name, min(values), max(values)),
+                log="x" if len(J) > 20 else "",
+            )
+            panel.line(_t, values, GRAY, width=1)
+            panel.line(_t[: k + 1], values[: k + 1], color)
+            panel.dots(t, values[k], color, 7)
+            panels.append(panel)
+        return panels
 
-    Moving("Iteration:", iteration, _draw)
+    _some = [k for k in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120) if k < len(J)]
+    Moving("Iteration:", [*_some, len(J)], 5, _draw)
 
 
 @app.cell(hide_code=True)
@@ -152,29 +146,29 @@ def _(pairs):
 
 @app.cell(hide_code=True)
 def _():
-    sharpness = mo.ui.slider(steps=[1.01, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30], value=2)
-    return (sharpness,)
-
-
-@app.cell(hide_code=True)
-def _(sharpness):
-    _s = np.linspace(-6, 6, 241)
+    _s = np.linspace(-6, 6, 97)
 
     def _draw(a):
-        losses, left = panel(f"Loss of an unlabeled pair, a = {a:g}", "score s", "φ₂(s)")
-        left.plot(_s, np.logaddexp(0, _s), color=GRAY, label="M-step, convex")
-        left.plot(_s, SharpenedLoss(a).value(_s), color=BLUE, label="J")
-        left.plot(_s, EntropyLoss().value(_s), color=ORANGE, label="(7)")
-        left.set_ylim(-0.05, 2)
-        left.legend()
-        labels, right = panel("The soft label against the posterior", "p", "q(−1)")
-        p = 1 / (1 + np.exp(-_s))
-        right.plot(p, p, color=GRAY, linewidth=1, label="q = p")
-        right.plot(p, 1 / (1 + np.exp(-a * _s)), color=BLUE, label="E-step")
-        right.legend()
+        losses = Panel(
+            f"Loss of an unlabeled pair, a = {a:g}",
+            ("score s", -6, 6),
+            ("φ₂(s)", 0, 2),
+            names={GRAY: "M-step, convex", BLUE: "J", ORANGE: "(7)"},
+        )
+        losses.line(_s, np.logaddexp(0, _s), GRAY)
+        losses.line(_s, SharpenedLoss(a).value(_s), BLUE)
+        losses.line(_s, EntropyLoss().value(_s), ORANGE)
+        labels = Panel(
+            "The soft label against the posterior",
+            ("p(−1)", 0, 1),
+            ("q(−1)", 0, 1),
+            names={GRAY: "q = p", BLUE: "E-step"},
+        )
+        labels.line([0, 1], [0, 1], GRAY, width=1)
+        labels.line(1 / (1 + np.exp(-_s)), 1 / (1 + np.exp(-a * _s)), BLUE)
         return losses, labels
 
-    Moving("Sharpness a:", sharpness, _draw)
+    Moving("Sharpness a:", [1.01, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30], 2, _draw)
 
 
 @app.cell(hide_code=True)

@@ -10,6 +10,7 @@ with app.setup:
     import cvxpy as cp
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_7 import (
         BOUNDED_MULTIPLIER,
         CONE_CONSTRAINT,
@@ -28,7 +29,7 @@ with app.setup:
         STRICT_SEPARATION,
         SUPPORT,
     )
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, enclosure, formulas, panel, some_irises
+    from lecture import enclosure, formulas, some_irises
 
     from seraph_cvx import (
         MStepObjective,
@@ -42,7 +43,6 @@ with app.setup:
 
 @app.cell(hide_code=True)
 def _():
-    price = mo.ui.slider(steps=[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], value=1.0)
     mo.md(f"""
     # 7 Convex duality
 
@@ -85,34 +85,40 @@ def _():
 
     Move the multiplier. On the left is the Lagrangian, on the right the dual function.
     """)
-    return (price,)
 
 
 @app.cell(hide_code=True)
-def _(price):
+def _():
     def _draw(zeta):
-        z = np.linspace(-0.5, 3.5, 161)
+        z = np.linspace(-0.5, 3.5, 61)
         best = 2 - zeta / 2
         bound = zeta - zeta**2 / 4
-        lagrangian, left = panel(f"The Lagrangian at ζ = {zeta:g}", "z", "value")
-        left.axvspan(-0.5, 1, color=GREEN, alpha=0.15, linewidth=0)
-        left.plot(z, (z - 2) ** 2, color=GRAY, label="g(z)")
-        left.plot(z, (z - 2) ** 2 - zeta * (1 - z), color=BLUE, label="Λ(z, ζ)")
-        left.axhline(1, color="black", linestyle="--", linewidth=1.5, label="optimum")
-        left.plot(best, bound, "o", color=ORANGE, markersize=11)
-        left.set_ylim(-1, 5)
-        left.legend(fontsize=11, loc="upper center")
-        dual, right = panel(f"The lowest line: D(ζ) = {bound:.3g}", "ζ", "value")
-        zetas = np.linspace(0, 4, 81)
+        lagrangian = Panel(
+            f"The Lagrangian at ζ = {zeta:g}",
+            ("z", -0.5, 3.5),
+            ("value", -1, 5),
+            names={GRAY: "g(z)", BLUE: "Λ(z, ζ)", BLACK: "optimum", GREEN: "feasible"},
+        )
+        lagrangian.bar((-0.5, 1), (-1, 5), GREEN, 0.15)
+        lagrangian.line(z, (z - 2) ** 2, GRAY)
+        lagrangian.line(z, (z - 2) ** 2 - zeta * (1 - z), BLUE)
+        lagrangian.line([-0.5, 3.5], [1, 1], BLACK, "6 4", 1.5)
+        lagrangian.dots(best, bound, ORANGE, 7)
+        dual = Panel(
+            f"The lowest line: D(ζ) = {bound:.3g}",
+            ("ζ", 0, 4),
+            ("value", -1, 5),
+            names={GRAY: "a line for each z", BLUE: "D(ζ)", BLACK: "optimum"},
+        )
+        zetas = np.linspace(0, 4, 41)
         for fixed in np.linspace(-0.5, 3, 15):
-            right.plot(zetas, (fixed - 2) ** 2 - zetas * (1 - fixed), color=GRAY, linewidth=0.8)
-        right.plot(zetas, zetas - zetas**2 / 4, color=BLUE)
-        right.axhline(1, color="black", linestyle="--", linewidth=1.5)
-        right.plot(zeta, bound, "o", color=ORANGE, markersize=11)
-        right.set_ylim(-1, 5)
+            dual.line([0, 4], (fixed - 2) ** 2 - np.array([0, 4]) * (1 - fixed), GRAY, width=0.8)
+        dual.line(zetas, zetas - zetas**2 / 4, BLUE)
+        dual.line([0, 4], [1, 1], BLACK, "6 4", 1.5)
+        dual.dots(zeta, bound, ORANGE, 7)
         return lagrangian, dual
 
-    Moving("Multiplier ζ:", price, _draw)
+    Moving("Multiplier ζ:", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], 1.0, _draw)
 
 
 @app.cell(hide_code=True)
@@ -191,7 +197,6 @@ def _():
 
 @app.cell(hide_code=True)
 def _(of_dual, of_primal):
-    zeta_slider = mo.ui.slider(steps=[0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], value=1.0)
     mo.md(f"""
     `certify_problem` proves an interval for each: the primal optimum lies in
     {enclosure(of_primal.lower, of_primal.upper, 8)}, the dual one in
@@ -230,32 +235,39 @@ def _(of_dual, of_primal):
       is none. The
       infimum of *z*₁ + ζ*z*₂ over the domain is *D*(ζ) = −1/(4ζ), at *z*₁ = −1/(2ζ), *z*₂ = *z*₁².
     """)
-    return (zeta_slider,)
 
 
 @app.cell(hide_code=True)
-def _(zeta_slider):
+def _():
     def _draw(zeta):
-        figures = []
+        panels = []
         for name, chi, least, optimum, bound, bottom, top in (
-            ("Slater", np.linspace(-1, 2, 121), lambda c: np.maximum(1 - c, 0) ** 2, 1.0,
+            ("Slater", np.linspace(-1, 2, 61), lambda c: np.maximum(1 - c, 0) ** 2, 1.0,
              zeta - zeta**2 / 4, -1.0, 4.0),
-            ("No Slater", np.linspace(0, 2, 401), lambda c: -np.sqrt(c), 0.0,
+            ("No Slater", np.linspace(0, 2**0.5, 61) ** 2, lambda c: -np.sqrt(c), 0.0,
              -1 / (4 * zeta), -2.0, 1.0),
         ):  # fmt: skip
-            figure, ax = panel(f"{name}: D(ζ) = {bound:.3g}".replace("-", "−"), "χ", "ξ")
-            ax.fill_between(chi, least(chi), top, color=GRAY, alpha=0.3, linewidth=0)
-            ax.plot(chi, least(chi), color=GRAY)
+            panel = Panel(
+                f"{name}: D(ζ) = {bound:.3g}",
+                ("χ", -1, 2),
+                ("ξ", bottom, top),
+                names={GRAY: "value set", BLACK: "optimum", ORANGE: "D(ζ)"},
+            )
+            panel.area(chi, least(chi), top, GRAY)
+            panel.line(chi, least(chi), GRAY)
             ends = np.array([-1.0, 2.0])
-            ax.plot(ends, bound - zeta * ends, color=BLUE)
-            ax.plot(0, optimum, "s", color="black", markersize=9, label="optimum")
-            ax.plot(0, bound, "o", color=ORANGE, markersize=9, label="D(ζ)")
-            ax.set(xlim=(-1, 2), ylim=(bottom, top))
-            ax.legend(fontsize=11, loc="upper right")
-            figures.append(figure)
-        return figures
+            panel.line(ends, bound - zeta * ends, BLUE)
+            panel.dots(0, optimum, BLACK, 7, hollow=True)
+            panel.dots(0, bound, ORANGE, 6)
+            panels.append(panel)
+        return panels
 
-    Moving("Multiplier, the slope of the line is −ζ:", zeta_slider, _draw)
+    Moving(
+        "Multiplier, the slope of the line is −ζ:",
+        [0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0],
+        1.0,
+        _draw,
+    )
 
 
 @app.cell(hide_code=True)
@@ -415,7 +427,7 @@ def _(claim, not_attained, on_its_face, weakly_infeasible, with_a_gap):
 def _(with_a_gap):
     _problem = with_a_gap()
     (_z,) = _problem.variables()
-    bounded = certify_problem(_problem, bounds={_z: 10.0})
+    bounded = certify_problem(cp.Problem(_problem.objective, [*_problem.constraints, _z[1] <= 10]))
     tolerant = certify_problem(_problem, tolerance=1e-3)
     assert 0.9 < bounded.lower <= 1
     assert tolerant.upper < 0.01

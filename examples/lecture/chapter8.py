@@ -10,6 +10,7 @@ with app.setup:
     import cvxpy as cp
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_8 import (
         BOTH_DIRECTIONS,
         CONIC_M_STEP,
@@ -33,19 +34,7 @@ with app.setup:
         TWO_BY_TWO,
         TWO_PRODUCTS,
     )
-    from lecture import (
-        BLUE,
-        GRAY,
-        GREEN,
-        ORANGE,
-        Moving,
-        ceiling,
-        enclosure,
-        floor,
-        formulas,
-        panel,
-        some_irises,
-    )
+    from lecture import ceiling, enclosure, floor, formulas, some_irises
 
     from seraph_cvx import (
         MStepObjective,
@@ -138,43 +127,47 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    entry = mo.ui.slider(steps=[round(-1.2 + k / 5, 1) for k in range(13)], value=0.6)
     mo.md("""
     The matrices of trace 2 are the slice ξ = 1 of the cone: a disk. Below, *A* has the diagonal
     1.5, 0.5. Move the entry beside it.
     """)
-    return (entry,)
 
 
 @app.cell(hide_code=True)
-def _(as_second_order, entry):
+def _(as_second_order):
     def _matrix(beside):
         return np.array([[1.5, beside], [beside, 0.5]])
 
     def _draw(beside):
-        xi, z = as_second_order(_matrix(beside))
+        _, z = as_second_order(_matrix(beside))
         least = np.linalg.eigvalsh(_matrix(beside))[0]
         color = GREEN if least >= 0 else ORANGE
-        turn = np.linspace(0, 2 * np.pi, 181)
-        disk, left = panel("The slice ξ = 1: a disk", "(A₁₁ − A₂₂)/2", "A₁₂")
-        left.fill(xi * np.cos(turn), xi * np.sin(turn), color=GREEN, alpha=0.2)
-        left.plot([0, z[0]], [0, z[1]], color=GRAY, linewidth=1.5)
-        left.plot(*z, "o", color=color, markersize=11)
-        left.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
-        word = "a metric" if least >= 0 else "not a metric"
-        lowest, right = panel(f"Least eigenvalue {least:.2f}: {word}", "A₁₂", "eigenvalue")
-        moved = np.linspace(-1.3, 1.3, 105)
-        computed = [np.linalg.eigvalsh(_matrix(each))[0] for each in moved]
-        right.axhline(0, color="black", linewidth=1)
-        right.plot(moved, computed, color=BLUE, linewidth=5, alpha=0.4, label="computed")
-        right.plot(
-            moved, 1 - np.hypot(0.5, moved), "--", color="black", linewidth=1.5, label="1 − ‖z‖"
+        turn = np.linspace(0, 2 * np.pi, 91)
+        disk = Panel(
+            "The slice ξ = 1: a disk",
+            ("(A₁₁ − A₂₂)/2", -1.5, 1.5),
+            ("A₁₂", -1.5, 1.5),
+            square=True,
         )
-        right.plot(beside, least, "o", color=color, markersize=11)
-        right.legend(fontsize=11, loc="lower center")
+        disk.area(np.cos(turn), np.sin(turn), np.sin(turn), GREEN)
+        disk.line([0, z[0]], [0, z[1]], GRAY, width=1.5)
+        disk.dots(*z, color, 7)
+        word = "a metric" if least >= 0 else "not a metric"
+        lowest = Panel(
+            f"Least eigenvalue {least:.2f}: {word}",
+            ("A₁₂", -1.3, 1.3),
+            ("eigenvalue", -0.5, 0.6),
+            names={BLUE: "computed", BLACK: "1 − ‖z‖"},
+        )
+        moved = np.linspace(-1.3, 1.3, 53)
+        computed = [np.linalg.eigvalsh(_matrix(each))[0] for each in moved]
+        lowest.line([-1.3, 1.3], [0, 0], GRAY, width=1)
+        lowest.line(moved, computed, BLUE, width=5)
+        lowest.line(moved, 1 - np.hypot(0.5, moved), BLACK, "6 4", 1.5)
+        lowest.dots(beside, least, color, 7)
         return disk, lowest
 
-    Moving("Entry A₁₂:", entry, _draw)
+    Moving("Entry A₁₂:", [round(-1.2 + k / 5, 1) for k in range(13)], 0.6, _draw)
 
 
 @app.cell(hide_code=True)
@@ -557,7 +550,6 @@ def _(N, T, cones, objective, optimum, runs):
 
 @app.cell(hide_code=True)
 def _(apart):
-    digits = mo.ui.slider(steps=[1, 2, 3, 4, 5, 6], value=3)
     mo.md(f"""
     SCS's multipliers and *c*ₖ*p*ₖ at the certified optimum differ by at most {apart:.0e}.
 
@@ -568,11 +560,10 @@ def _(apart):
     the size of the numbers in it. All of that is measured in *T*, *d* and *g*. Nothing of it says
     that *A* is a metric, or how far *f*(*A*) is from the optimum of (11). Ask SCS for a few digits:
     """)
-    return (digits,)
 
 
 @app.cell(hide_code=True)
-def _(digits, optimum, runs):
+def _(optimum, runs):
     _asked = list(runs)
     _infos = [answer["info"] for answer, *_ in runs.values()]
     _residuals = [max(info["res_pri"], info["res_dual"]) for info in _infos]
@@ -582,24 +573,39 @@ def _(digits, optimum, runs):
 
     def _draw(asked):
         k = _asked.index(asked)
-        judged, left = panel(f"SCS says: {_infos[k]['status']}", "digits asked for", "size")
-        left.semilogy(_asked, _proved, "s-", color=GREEN, label=f"proved gap: {_proved[k]:.0e}")
-        left.semilogy(_asked, _residuals, "o-", color=BLUE, label=f"residual: {_residuals[k]:.0e}")
-        left.axvline(asked, color="black", linewidth=1)
-        left.set_xlim(0.7, 6.3)
-        left.legend(fontsize=11, loc="lower left")
-        signs, right = panel(f"f(A) − optimum: {_above[k]:.0e}", "digits asked for", "value")
-        right.axhline(0, color="black", linewidth=1)
-        right.plot(_asked, _above, "s-", color=ORANGE, label="f(A) − optimum")
-        right.plot(_asked, _least, "o-", color=BLUE, label="least eigenvalue of A")
-        right.axvline(asked, color="black", linewidth=1)
-        right.set_xlim(0.7, 6.3)
-        right.set_yscale("symlog", linthresh=1e-8)
-        right.set_yticks([-1e-2, -1e-5, 0, 1e-5, 1e-2, 10])
-        right.legend(fontsize=11, loc="upper right")
+        shown = ("digits asked for", 0.7, 6.3)
+        judged = Panel(
+            f"SCS says: {_infos[k]['status']}",
+            shown,
+            ("size", 1e-9, 10),
+            log="y",
+            names={
+                GREEN: f"proved gap: {_proved[k]:.0e}",
+                BLUE: f"residual: {_residuals[k]:.0e}",
+            },
+        )
+        scale = 5e7  # a value of 1e-8 is still seen
+        sizes = {-1e-2: "−10⁻²", -1e-5: "−10⁻⁵", 0: "0", 1e-5: "10⁻⁵", 1e-2: "10⁻²", 10: "10"}
+        signs = Panel(
+            f"f(A) − optimum: {_above[k]:.0e}",
+            shown,
+            ("value", *np.arcsinh(scale * np.array([-0.1, 50]))),
+            names={ORANGE: "f(A) − optimum", BLUE: "least eigenvalue of A"},
+            ticks={"y": {float(np.arcsinh(scale * at)): name for at, name in sizes.items()}},
+        )
+        for panel, color, values in (
+            (judged, GREEN, _proved),
+            (judged, BLUE, _residuals),
+            (signs, ORANGE, np.arcsinh(scale * np.array(_above))),
+            (signs, BLUE, np.arcsinh(scale * np.array(_least))),
+        ):
+            panel.line(_asked, values, color)
+            panel.dots(_asked, values, color)
+            panel.line([asked] * 2, panel.axes["y"][1:], BLACK, width=1)
+        signs.line([0, 7], [0, 0], BLACK, width=1)
         return judged, signs
 
-    Moving("Digits asked of SCS:", digits, _draw)
+    Moving("Digits asked of SCS:", [1, 2, 3, 4, 5, 6], 3, _draw)
 
 
 @app.cell

@@ -7,6 +7,7 @@ app = marimo.App(app_title="9 Methods with proofs")
 with app.setup:
     import marimo as mo
     import numpy as np
+    from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from formulas_9 import (
         ADMM,
         ADMM_DIFFERENCE,
@@ -38,7 +39,7 @@ with app.setup:
         THREE_POINTS,
         WEIGHTS_OF_MOMENTUM,
     )
-    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
+    from lecture import formulas, some_irises
     from scipy.optimize import minimize
     from scipy.special import expit
     from sklearn.datasets import load_iris
@@ -307,29 +308,39 @@ def _(A_0, C, best, distance, ell, gradient, last, lower, proved_gap, project, t
 @app.cell(hide_code=True)
 def _(last):
     moments = [1, 3, 10, 30, 100, 300, 1000, 3000]
-    shown = np.union1d(moments, np.geomspace(1, last, 200).round().astype(int))  # steps drawn
-    fista_step = mo.ui.slider(steps=moments, value=100)
-    return fista_step, shown
+    shown = np.union1d(moments, np.geomspace(1, last, 100).round().astype(int))  # steps drawn
+    return moments, shown
 
 
 @app.cell(hide_code=True)
-def _(errors, fista_bound, fista_errors, fista_step, gradient_bound, potential, shown):
+def _(errors, fista_bound, fista_errors, gradient_bound, moments, potential, shown):
     def _draw(step):
         step = int(step)
-        rates, left = panel(f"At step {step}: {fista_errors[step]:.2g}", "step t", "f − optimum")
-        left.loglog(shown, gradient_bound[shown - 1], "--", color=BLUE, linewidth=1.5)
-        left.loglog(shown, errors[shown], color=BLUE, label="projected gradient")
-        left.loglog(shown, fista_bound[shown - 1], "--", color=ORANGE, linewidth=1.5)
-        left.loglog(shown, fista_errors[shown], color=ORANGE, label="FISTA")
-        left.plot([step, step], [fista_errors[step], fista_bound[step - 1]], "o-", color=GRAY)
-        left.legend(fontsize=11, title="dashed: proved bound", loc="lower left")
-        falls, right = panel("The potential never rises", "step t", "χ")
-        right.semilogx(shown, potential[shown], color=GREEN)
-        right.plot(step, potential[step], "o", color="black", markersize=9)
-        right.set_ylim(0, None)
+        rates = Panel(
+            f"At step {step}: {fista_errors[step]:.2g}",
+            ("step t; dashed: the proved bound", 1, shown[-1]),
+            ("f − optimum", 1e-9, 1e5),
+            log="xy",
+            names={BLUE: "projected gradient", ORANGE: "FISTA"},
+        )
+        rates.line(shown, gradient_bound[shown - 1], BLUE, "6 4", 1.5)
+        rates.line(shown, errors[shown], BLUE)
+        rates.line(shown, fista_bound[shown - 1], ORANGE, "6 4", 1.5)
+        rates.line(shown, fista_errors[shown], ORANGE)
+        ends = [fista_errors[step], fista_bound[step - 1]]
+        rates.line([step, step], ends, GRAY)
+        rates.dots([step, step], ends, GRAY)
+        falls = Panel(
+            "The potential never rises",
+            ("step t", 1, shown[-1]),
+            ("χ", 0, 1.05 * max(potential)),
+            log="x",
+        )
+        falls.line(shown, potential[shown], GREEN)
+        falls.dots(step, potential[step], BLACK, 7)
         return rates, falls
 
-    Moving("Steps of FISTA:", fista_step, _draw)
+    Moving("Steps of FISTA:", moments, 100, _draw)
 
 
 @app.cell(hide_code=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-
-import marimo as mo
+from drawing import Framed
 
 DRAG_STYLE = """
 .drag { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; align-items: center; }
@@ -72,9 +70,9 @@ for (const drag of document.querySelectorAll(".drag")) {
     line(".level", inside ? [x - 0.6, y + 1.2, x + 0.6, y - 1.2] : null);
     if (inside) line(".cut", null);
     else if (worst === flat) line(".cut", [-1.6, -1, 1.6, -1]);
-    else {  // the tangent of the parabola at x, within the window
-      const at = (t) => 1 + 2 * x * x - 4 * x * t, half = Math.min(1, 1.2 / (1 + 4 * Math.abs(x)));
-      line(".cut", [x - half, at(x - half), x + half, at(x + half)]);
+    else {  // v'Mv = 0: the tangent of the parabola at x, from one edge of the window to the other
+      const at = (t) => 1 + 2 * x * x - 4 * x * t;
+      line(".cut", [-2, at(-2), 2, at(2)]);
     }
     names.forEach((name, k) => { name.textContent = words([x, y][k]); });
     inputs.forEach((input, k) => input.setAttribute("aria-valuetext", words([x, y][k])));
@@ -122,27 +120,12 @@ for (const drag of document.querySelectorAll(".drag")) {
 """
 
 
-FRAME_SCRIPT = """
-const fit = () => { frameElement.style.height = `${document.body.scrollHeight + 8}px`; };
-if (window.frameElement) { addEventListener("resize", fit); fit(); }
-"""
-
-
-class Drag(mo.Html):
-    """The dual of the smallest trace: a plane in which a point is dragged.
-
-    A notebook runs no script of a cell, so that it is a page of its own there, in a frame.
-    """
+class Drag(Framed):
+    """The dual of the smallest trace: a plane in which a point is dragged."""
 
     def __init__(self) -> None:
-        body = "body { margin: 0; font: 16px/1.5 system-ui, sans-serif; background: #fff; }"
-        script = f"<script>{DRAG_SCRIPT}{FRAME_SCRIPT}</script>"
-        page = f"<style>{body}{DRAG_STYLE}</style>{DRAG_BODY}{script}"
-        super().__init__(
-            f'<iframe title="Drag a dual point" srcdoc="{escape(page, quote=True)}" '
-            'style="width:100%;height:400px;border:0"></iframe>'
-        )
+        super().__init__(DRAG_BODY, DRAG_STYLE, DRAG_SCRIPT, "Drag a dual point")
 
-    def offline_html(self, positions: int) -> str:
-        """The same in a page of its own; it has no slider with positions."""
+    def offline_html(self) -> str:
+        """The same with its own style and script."""
         return f"<style>{DRAG_STYLE}</style>{DRAG_BODY}<script>{DRAG_SCRIPT}</script>"

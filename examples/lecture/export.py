@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from html import escape, unescape
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,10 +22,10 @@ from time import perf_counter
 from typing import Any
 
 from drag import Drag
+from drawing import PROGRAM, Moving, pictures
 from failure_cards import failures_page
 from pages import (
     ROOT,
-    SCRIPT,
     Card,
     code_block,
     listed,
@@ -156,13 +155,13 @@ def page_names() -> dict[Path, str]:
     return names | {file: f"../{file.parent.name}/{file.stem}.html" for file in texts}
 
 
-def write_chapter(chapter: Path, positions: int) -> tuple[dict[str, str], Card]:
+def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
     """The files of a chapter, and what the page of all chapters says of it."""
     clock = perf_counter()
     cells = read_cells(chapter)
     print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
     name, number, pages = chapter.stem, _number(chapter), page_names()
-    shown = [relinked(to_html(cell.output, positions), chapter, pages) for cell in cells]
+    shown = [relinked(to_html(cell.output), chapter, pages) for cell in cells]
     whole = "\n".join(shown)
     problems = [f"{file.stem}.html" for file in EXERCISES.glob(f"set_{number}_*.py")]
     links = [(f"{name}-slides.html", "Slides"), (f"{name}.ipynb", "Notebook")]
@@ -173,21 +172,20 @@ def write_chapter(chapter: Path, positions: int) -> tuple[dict[str, str], Card]:
     first, *others = (cell.rest(part) for cell, part in zip(cells, shown, strict=True) if part)
     title, line, rest = first.partition("=\n\n")
     page = title + line + raw(listed(links)) + rest + "".join(others)
-    page += raw(f"<script>{SCRIPT}</script>")
+    page += raw(PROGRAM)
     back = [(f"{name}.html", "The chapter"), ("../lecture/README.html", "All chapters")]
     parts = [cell.html(part) for cell, part in zip(cells, shown, strict=True)]
     goal = re.search(r"<strong>Goal\.</strong>(.*?)</span>", whole, re.DOTALL)
     minutes = re.search(r"<strong>Time\.</strong> (\d+) minutes", whole)
-    picture = re.search(r'<div class="frame" data-value="[^"]*">.*?(<img [^>]*>)', whole, re.DOTALL)
-    if goal is None or minutes is None or picture is None:
-        raise ValueError(f"{chapter.name} lacks a goal, a time or a picture.")
+    if goal is None or minutes is None:
+        raise ValueError(f"{chapter.name} lacks a goal or a time.")
     files = {
         f"{name}.rst": page,
         f"{FILES}/{name}-slides.html": write_slides(title_of(chapter), parts, listed(back)),
         f"{FILES}/{name}.ipynb": jupyter_notebook(cells),
     }
-    small = re.sub(' style="[^"]*"', "", picture[1])
-    return files, Card(title_of(chapter), goal[1].strip(), minutes[1], small)
+    picture = next(cell.output for cell in cells if isinstance(cell.output, Moving)).first
+    return files, Card(title_of(chapter), goal[1].strip(), minutes[1], pictures("", picture).body)
 
 
 def exercise_page(source: Path) -> str:
@@ -207,7 +205,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the course's pages, slides and notebooks.")
     parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
-    parser.add_argument("--positions", type=int, default=20, help="of each slider, at most")
     chosen = parser.parse_args(arguments)
     (chosen.out / FILES).mkdir(parents=True, exist_ok=True)
 
@@ -218,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chapters, cards = [chapter.resolve() for chapter in chosen.chapters] or chapter_files(), {}
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # one process for each core
         failures = None if chosen.chapters else pool.submit(failures_page)
-        written = pool.map(partial(write_chapter, positions=chosen.positions), chapters)
+        written = pool.map(write_chapter, chapters)
         for chapter, (files, card) in zip(chapters, written, strict=True):
             cards[chapter.stem] = card
             for name, text in files.items():
@@ -227,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     write("failures.rst", failures.result())
     write("cards.html", write_cards(cards))
-    write("drag.html", to_html(Drag(), 0))
+    write("drag.html", to_html(Drag()))
     write("symbols.rst", symbols_page())
     write("paper.rst", write_code(PAPER))
     for file in sorted(EXERCISES.glob("*.py")):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import marimo as mo
+from drawing import PROGRAM, pictures
 from failures import GALLERY, Example
-from lecture import ceiling, floor, pictures
+from lecture import ceiling, floor
 from live import Answer, ask_all, draw_digits, installed, what_is_proved
 from pages import code_block, heading, plain, raw
 
@@ -17,8 +17,9 @@ Each problem is convex, passes CVXPY's rules and fits in a few lines. This page 
 them: the solvers had their default tolerances, and what is proved is proved with every rounding
 error counted. Each card has a link of its own: click on the sign after its title.
 
-In the pictures the green digits of an answer are proved, the orange ones are refuted, and the gray
-ones are open. The black mark is what "optimal" stands for by the solver's own tolerance.
+In the pictures the green digits of an answer are proved, the gray ones are open, and the orange
+ones are claimed and refuted. The black mark is what "optimal" stands for by the solver's own
+tolerance; the verdict is on that claim.
 [Chapter 10](chapter10.html) says why solvers fail like this, and how the proofs go;
 [the guide](../guide/certify-any-problem.html) has the call that makes them.
 """
@@ -27,7 +28,7 @@ from seraph_cvx import certify_problem
 
 {}
 print(certify_problem(problem))"""
-HEAD = ("solver", "says", "value", "off by at least", "off by at most", "right to six digits")
+HEAD = ("solver", "says", "value", "off by at least", "off by at most", "its claim is")
 
 
 def failures_page() -> str:
@@ -37,16 +38,14 @@ def failures_page() -> str:
         write_card(f"{number} {example.name}", example, ask_all(example.code, asked))
         for number, example in enumerate(GALLERY, start=1)
     ]
-    return heading(TITLE) + raw(plain(mo.md(LEAD).text)) + "".join(cards)
+    return heading(TITLE) + raw(plain(mo.md(LEAD).text)) + "".join(cards) + raw(PROGRAM)
 
 
 def write_card(title: str, example: Example, answers: Sequence[Answer]) -> str:
     """The problem, what solvers say of it, what is proved, and a picture of both."""
     rows = [row(answer) for answer in answers]
     table = "".join(f"<tr><td>{'</td><td>'.join(cells)}</td></tr>" for cells in rows)
-    described = "; ".join(f"{name} says {said}, {word}" for name, said, *_, word in rows)
-    picture = pictures([draw_digits("Digits", answers)])
-    picture = re.sub('alt="[^"]*"', f'alt="Digits proved and refuted: {described}."', picture)
+    picture = pictures("Digits", draw_digits("Digits claimed and proved", answers)).body
     return (
         heading(title, 2)
         + raw(plain(mo.md(example.why).text))
@@ -65,4 +64,4 @@ def row(answer: Answer) -> tuple[str, ...]:
         return answer.solver, said, "", "", "", "no claim"
     low, high = answer.error
     value = f"{answer.value:.9g}".replace("-", "−") if answer.claims_a_value else ""
-    return answer.solver, said, value, floor(low, 1), ceiling(high, 1), answer.verdict(6)
+    return answer.solver, said, value, floor(low, 1), ceiling(high, 1), answer.own_verdict

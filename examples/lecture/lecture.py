@@ -1,28 +1,18 @@
-"""What the chapters share: typeset formulas, and pictures that a slider moves."""
+"""What the chapters share: typeset formulas, proved numbers with so many digits, and irises."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from html import escape
-from io import BytesIO
-from typing import Any
 
 import marimo as mo
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx.display.formulas import Formula
 from seraph_cvx.display.symbols import prose
-from seraph_cvx.plots.style import GRAY as GRAY
-from seraph_cvx.plots.style import PALETTE, enlarge_text, new_figure
 
-BLUE, ORANGE, GREEN, _, AMBER, *_ = PALETTE
 CARD = "overflow-x:auto;overflow-y:hidden;border-left:4px solid #93c5fd;padding-left:.8rem"
 
 
@@ -84,63 +74,3 @@ def some_irises(every: int = 3, standardized: bool = False) -> tuple[np.ndarray,
         found = np.flatnonzero(kinds == kind)
         labels[found[:: -(-len(found) // 3)]] = kind
     return StandardScaler().fit_transform(points) if standardized else points, labels
-
-
-def panel(title: str, x: str, y: str) -> tuple[Figure, Axes]:
-    """A figure with one panel, half a slide wide; on a phone it fills the screen."""
-    figure = new_figure(5.0, 4.0)
-    figure.set_layout_engine("tight", rect=None)  # one axis needs no more, nor a second pass
-    ax = figure.add_subplot()
-    ax.set(title=title, xlabel=x, ylabel=y)
-    ax.grid(alpha=0.3)
-    ax.set_prop_cycle(color=PALETTE, linewidth=[2.5] * len(PALETTE))
-    enlarge_text(ax)
-    return figure, ax
-
-
-def pictures(figures: Sequence[Figure]) -> str:
-    """Figures as HTML, beside each other where there is room."""
-    images = []
-    for figure in figures:
-        file = BytesIO()
-        FigureCanvasSVG(figure).print_svg(file)  # savefig draws a figure with a layout twice
-        source = f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
-        style = "flex:1 1 300px;min-width:0;max-width:560px"
-        images.append(f'<img src="{source}" alt="{_in_words(figure.axes[0])}" style="{style}">')
-    return f'<div style="display:flex;flex-wrap:wrap;gap:8px">{"".join(images)}</div>'
-
-
-def _in_words(ax: Axes) -> str:
-    """What a picture shows, for those who cannot see it."""
-    axes = ((ax.get_xlabel(), "to the right"), (ax.get_ylabel(), "upwards"))
-    parts = [ax.get_title(), *(f"{name} {way}" for name, way in axes if name)]
-    return escape("; ".join(parts), quote=True)
-
-
-class Moving(mo.Html):
-    """Figures below their slider, which is made with `steps`; `draw` takes one of them."""
-
-    def __init__(self, label: str, slider: Any, draw: Callable[[float], Sequence[Figure]]) -> None:
-        self.label, self.slider, self.draw = label, slider, draw
-        self.shown = pictures(draw(slider.value))
-        value = f"<b>{slider.value:g}</b>"
-        super().__init__(f"<div>{escape(label)} {value} {slider}</div>{self.shown}")
-
-    def offline_html(self, most: int) -> str:
-        """The same for a page without Python: at most so many figures; a slider shows one."""
-        steps, first = self.slider.steps, self.slider.steps.index(self.slider.value)
-        chosen = np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int)
-        start = int(np.argmin(np.abs(chosen - first)))
-        chosen[start] = first
-        frames = "".join(
-            f'<div class="frame" data-value="{steps[at]:g}"{"" if at == first else " hidden"}>'
-            f"{self.shown if at == first else pictures(self.draw(steps[at]))}</div>"
-            for at in chosen
-        )
-        return (
-            f'<div class="moving"><label>{escape(self.label)} '
-            f"<output>{self.slider.value:g}</output>"
-            f'<input type="range" min="0" max="{len(chosen) - 1}" value="{start}"'
-            f' aria-valuetext="{self.slider.value:g}">'
-            f"</label>{frames}</div>"
-        )

@@ -19,8 +19,8 @@ import cvxpy as cp
 import marimo as mo
 import numpy as np
 from cvxpy.error import SolverError
-from lecture import GRAY, GREEN, ORANGE, ceiling, enclosure, floor, panel, pictures
-from matplotlib.figure import Figure
+from drawing import BLACK, GRAY, GREEN, ORANGE, Panel, pictures
+from lecture import ceiling, enclosure, floor
 
 from seraph_cvx import certify_problem
 from seraph_cvx.proof.rounding import down, up
@@ -29,8 +29,8 @@ CLAIMS = {"CLARABEL": 8, "SCS": 5, "CVXOPT": 6}
 """The digits that "optimal" stands for, by the default tolerance on the gap under CVXPY."""
 
 MOST_DIGITS = 16
-PROVED, REFUTED, NOT_YET = "proved", "refuted", "not yet"
-COLORS = {PROVED: GREEN, REFUTED: ORANGE, NOT_YET: GRAY}
+_DIGITS = "Digits claimed, and digits proved"
+PROVED, REFUTED, NOT_YET, NO_CLAIM = "proved", "refuted", "not yet", "no claim"
 
 
 def installed() -> list[str]:
@@ -118,6 +118,13 @@ class Answer:
         low, high = self.error
         return _digits(high), _digits(low)
 
+    @property
+    def own_verdict(self) -> str:
+        """The verdict on what the solver itself claims, and on nothing beyond it."""
+        if self.is_silent or (self.claims_a_value and self.claimed_digits is None):
+            return NO_CLAIM
+        return self.verdict(self.claimed_digits or 0)
+
     def verdict(self, digits: int) -> str:
         """Proved, refuted or not yet: that the error is at most 10 to the power -digits."""
         low, high = self.error
@@ -125,11 +132,15 @@ class Answer:
             return PROVED
         return REFUTED if low > Fraction(1, 10**digits) else NOT_YET
 
-    def reason(self, digits: int) -> str:
+    @property
+    def reason(self) -> str:
         """One or two sentences in HTML: why the verdict is what it is."""
         if not self.claims_a_value:
             return f"{self.solver} {self._said_without_a_value()} {self._proved()}"
-        claim = f"{self.solver} claims {self.value:.9g} ({escape(self.status)}). "
+        said, digits = f"{self.solver} says {self.value:.9g}", self.claimed_digits
+        if digits is None:
+            return f"{said}, and calls that inaccurate: no digits are claimed. {self._proved()}"
+        claim = f"{said} is optimal, and so claims {digits} digits. "
         low, high = self.value_error
         least, most = self.violation
         limit, word = 10.0**-digits, self.verdict(digits)
@@ -267,25 +278,32 @@ def ask_all(code: str, asked: Sequence[tuple[str, dict[str, Any]]]) -> list[Answ
 # Pictures -------------------------------------------------------------------------------------
 
 
-def draw_digits(title: str, answers: Sequence[Answer]) -> Figure:
-    """For each solver the digits that are proved, open and refuted, and those it claims."""
-    figure, ax = panel(title, "digits", "")
-    for row, answer in enumerate(answers):
-        proved, open_ = answer.digits
+def draw_digits(title: str, answers: Sequence[Answer]) -> Panel:
+    """For each solver the digits that are proved, and of those that it claims the refuted ones."""
+    rows = dict(enumerate(answers))
+    panel = Panel(
+        title,
+        ("digits", 0, MOST_DIGITS),
+        ("", len(rows) - 0.4, -0.75),
+        names={GREEN: "proved", GRAY: "open", ORANGE: "refuted", BLACK: "claimed"},
+        ticks={"y": {row: answer.solver for row, answer in rows.items()}},
+        alt="; ".join(
+            f"{answer.solver} says {answer.status}: {answer.own_verdict}" for answer in answers
+        ),
+    )
+    for row, answer in rows.items():
+        panel.write(0.2, row - 0.33, answer.status.replace("_", " "))
+        (proved, refuted), claimed = answer.digits, answer.claimed_digits or 0
         if answer.is_silent:
-            ax.text(0.3, row, answer.status, va="center", fontsize=12)
-            continue
-        ends = [0.0, proved, open_, float(MOST_DIGITS)]
-        for color, start, end in zip((GREEN, GRAY, ORANGE), ends, ends[1:], strict=False):
-            ax.barh(row, max(end - start, 0.0), left=start, height=0.5, color=color, alpha=0.75)
-        if answer.claimed_digits is not None:
-            ax.plot([answer.claimed_digits] * 2, [row - 0.36, row + 0.36], color="black")
-        ax.text(0.2, row - 0.33, answer.status.replace("_", " "), va="bottom", fontsize=11)
-    ax.set_yticks(range(len(answers)), [answer.solver for answer in answers])
-    ax.set_xlim(0, MOST_DIGITS)
-    ax.set_xticks(range(0, MOST_DIGITS + 1, 4))
-    ax.set_ylim(len(answers) - 0.4, -0.75)
-    return figure
+            proved = refuted = 0.0
+        for color, start, end in (
+            (GREEN, 0.0, proved),
+            (GRAY, proved, refuted),
+            (ORANGE, refuted, float(claimed)),
+        ):
+            panel.bar((start, max(start, end)), (row - 0.25, row + 0.25), color)
+        panel.bar((claimed - 0.1, claimed), (row - 0.36, row + 0.36), BLACK)
+    return panel
 
 
 # The live page --------------------------------------------------------------------------------
@@ -302,39 +320,36 @@ def when_live(output: Any) -> Any:
     return output if mo.running_in_notebook() else None
 
 
-def key(code: str, solver: str, digits: int) -> str:
+def key(code: str, solver: str) -> str:
     """A name for a question, by which a test finds its answer on the page."""
-    return sha1(f"{code}|{solver}|{digits}".encode()).hexdigest()[:12]
+    return sha1(f"{code}|{solver}".encode()).hexdigest()[:12]
 
 
-def live_answer(code: str, solver: str, digits: int) -> mo.Html:
+def live_answer(code: str, solver: str) -> mo.Html:
     """The page's answer, or where no Python runs beside the page, how to start it."""
-    return answer_html(code, solver, digits) if mo.running_in_notebook() else mo.md(HOW_TO_START)
+    return answer_html(code, solver) if mo.running_in_notebook() else mo.md(HOW_TO_START)
 
 
-def answer_html(code: str, solver: str, digits: int) -> mo.Html:
-    """The answer: a word, the reasons, and the digits."""
+def answer_html(code: str, solver: str) -> mo.Html:
+    """The answer: a word on the solver's own claim, the reasons, and the digits."""
     clock = perf_counter()
     try:
         answer = ask(code, solver)
     except Unanswerable as wrong:
         body = f"<p><b>No answer.</b> {escape(str(wrong))}</p>"
     else:
-        word = answer.verdict(digits)
-        color = {PROVED: "#15803d", REFUTED: "#c2410c", NOT_YET: "#57534e"}[word]
-        if answer.is_silent:
-            word = "no claim"
+        word = answer.own_verdict
+        color = {PROVED: "#15803d", REFUTED: "#c2410c"}.get(word, "#57534e")
         proved, _ = answer.digits
         claimed = "none" if answer.claimed_digits is None else answer.claimed_digits
-        figure = draw_digits("Digits: proved, open, refuted", [answer])
         body = (
             f'<p><b class="word" style="color:{color};font-size:1.3em">{word.capitalize()}.</b> '
-            f"{answer.reason(digits)}</p>"
+            f"{answer.reason}</p>"
             f"<p>Digits claimed: <b>{claimed}</b>. Digits proved: <b>{math.floor(proved)}</b>. "
             f"{'' if answer.violation[0] else 'No constraint is proved to be violated. '}"
             f"Answered in {perf_counter() - clock:.1f} s.</p>"
-            f"{pictures([figure])}"
+            f"{pictures(_DIGITS, draw_digits(_DIGITS, [answer])).text}"
         )
     return mo.Html(
-        f'<div class="answer" role="status" data-asked="{key(code, solver, digits)}">{body}</div>'
+        f'<div class="answer" role="status" data-asked="{key(code, solver)}">{body}</div>'
     )

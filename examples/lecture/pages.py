@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, NamedTuple
 
+from drawing import PROGRAM
 from symbols import SYMBOLS
 
 from seraph_cvx.display.mathml import to_mathml
@@ -29,24 +30,12 @@ h2 { margin: 2.2rem 0 .4rem; } h3 { margin: 1.6rem 0 .3rem; }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; }
 summary { cursor: pointer; } details { margin: .6em 0; } img { background: #fff; max-width: 100%; }
 details.code { color: var(--soft); font-size: .85em; }
-.moving { margin: 1rem 0; } .moving label { font-weight: 600; }
-.moving input { display: block; width: 100%; max-width: 36rem; margin: .4rem 0; }
 .wide { overflow-x: auto; } .formula math { overflow: visible; }
 .chapters { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr));
   gap: 1.2rem; list-style: none; padding: 0; }
 .chapters li { background: var(--card); border: 1px solid var(--edge); border-radius: 8px;
-  padding: .8rem; } .chapters img { width: 100%; } .chapters h3 { margin: .4rem 0; }
+  padding: .8rem; } .chapters svg { width: 100%; } .chapters h3 { margin: .4rem 0; }
 @media (max-width: 500px) { math { font-size: .9rem; } }
-"""
-SCRIPT = """
-for (const moving of document.querySelectorAll(".moving")) {
-  const slider = moving.querySelector("input"), shown = moving.querySelector("output");
-  slider.addEventListener("input", () => moving.querySelectorAll(".frame").forEach((frame, k) => {
-    frame.hidden = k !== slider.valueAsNumber;
-    if (!frame.hidden) shown.value = frame.dataset.value;
-    slider.setAttribute("aria-valuetext", shown.value);
-  }));
-}
 """
 SLIDE_STYLE = """
 body { max-width: none; margin: 0; padding: 0; }
@@ -179,7 +168,7 @@ def write_cards(cards: Mapping[str, Card]) -> str:
         f"<a href='../course/{name}.ipynb'>notebook</a></p></li>"
         for name, card in cards.items()
     )
-    return f"<ul class='chapters'>{items}</ul>"
+    return f"<ul class='chapters'>{items}</ul>{PROGRAM}"
 
 
 def scrollable(body: str) -> str:
@@ -194,10 +183,10 @@ def plain(html: str) -> str:
     return found[1] if found else html
 
 
-def to_html(output: Any, positions: int) -> str:
-    """What a cell shows, as HTML; a slider has at most so many positions."""
+def to_html(output: Any) -> str:
+    """What a cell shows, as HTML."""
     if hasattr(output, "offline_html"):
-        return str(output.offline_html(positions))
+        return str(output.offline_html())
     return "" if output is None else plain(str(output.text))
 
 
@@ -210,7 +199,7 @@ def write_slides(title: str, parts: Sequence[str], end: str) -> str:
         f'<div class="number">{k} / {len(slides)}</div></section>'
         for k, slide in enumerate(slides, start=1)
     ).replace('<details class="code" open>', '<details class="code">')
-    script = f"<script>{SCRIPT}{SLIDE_SCRIPT}</script>"
+    script = f"{PROGRAM}<script>{SLIDE_SCRIPT}</script>"
     return write_page(
         title, f"<main>{scrollable(body)}</main>{script}", STYLE + SLIDE_STYLE, POLICY
     )

@@ -13,7 +13,6 @@ from ..numerics.checks import counted
 from ..numerics.psd_cone import numerical_rank
 from .formulas import (
     CERTIFICATE,
-    CRITICAL_TRACE_WEIGHT,
     DESCENT,
     M_STEP_ONE_TERM,
 )
@@ -109,22 +108,6 @@ def _status(status: Any) -> tuple[str, Tone]:
     """The words and the tone of a status."""
     tones = {"certified": Tone.GOOD, "failed": Tone.BAD}
     return status.value.replace("_", " "), tones.get(status.value, Tone.CAUTION)
-
-
-def path_card(path: Any) -> str:
-    """Show the points of a regularization path in a table."""
-    n_certified = sum(point.status.value == "certified" for point in path.points)
-    critical = path.critical_trace_weight
-    sentence = f"From the critical trace weight, {critical:.6g}, on, the metric is zero."
-    return card(
-        "SeraphPath",
-        f"{n_certified} of {len(path)} points certified",
-        Tone.GOOD if n_certified == len(path) else Tone.CAUTION,
-        sentence if np.isfinite(critical) else "From the largest trace weight down.",
-        [M_STEP_ONE_TERM, CRITICAL_TRACE_WEIGHT],
-        [SIGN],
-        table=path.to_table(),
-    )
 
 
 def convexity_card(proof: Any) -> str:

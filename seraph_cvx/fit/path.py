@@ -7,24 +7,20 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import KroghInterpolator
 
 from ..certificate import Certificate
 from ..m_step.solve import OWN_SOLVERS, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import numerical_rank, symmetrize
+from ..numerics.psd_cone import numerical_rank
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import Status
-
-if TYPE_CHECKING:
-    from ..display.result_table import ResultTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +34,6 @@ class PathPoint:
     value : float
         f, eq. (11).
     certificate : Certificate
-    start : str
-        What the M-step started from: "zero", or "previous point", the metric before it on the path.
-    evaluations : int
-        Sweeps over the pairs.
     message : str
         What was not reached and the remedy, where the point is not certified.
     """
@@ -51,8 +43,6 @@ class PathPoint:
     value: float
     certificate: Certificate
     status: Status
-    start: str
-    evaluations: int
     seconds: float
     message: str
 
@@ -97,28 +87,6 @@ class SeraphPath(Sequence[PathPoint]):
         """The rank of each metric."""
         return [point.rank for point in self.points]
 
-    def to_table(self) -> ResultTable:
-        """Tabulate the path, one row per point."""
-        from ..display.result_table import ResultTable
-
-        return ResultTable(
-            "Regularization path",
-            [
-                {
-                    "trace weight": point.trace_weight,
-                    "rank": point.rank,
-                    "trace": point.trace,
-                    "f": point.value,
-                    "relative gap": point.certificate.relative_gap,
-                    "status": point.status.value,
-                    "start": point.start,
-                    "evaluations": point.evaluations,
-                    "seconds": point.seconds,
-                }
-                for point in self.points
-            ],
-        )
-
     def __getitem__(self, index: Any) -> Any:
         return self.points[index]
 
@@ -129,11 +97,6 @@ class SeraphPath(Sequence[PathPoint]):
         first, last = self.trace_weights[[0, -1]]
         ends = f"from {first:.4g} to {last:.4g}"
         return f"SeraphPath({len(self)} trace weights {ends}, ranks {self.ranks})"
-
-    def _repr_html_(self) -> str:
-        from ..display.cards import path_card
-
-        return path_card(self)
 
 
 def seraph_path(
@@ -254,43 +217,23 @@ def _weights(
 def _points(
     objectives: Iterable[MStepObjective], solver: MStepSolver, tol: float
 ) -> Iterator[PathPoint]:
-    """The solution of each M-step, started from the points before."""
-    last: list[tuple[float, FloatArray]] = []
+    """The solution of each M-step, started from the one before."""
+    start: FloatArray | None = None
     for objective in objectives:
         clock, weight = time.perf_counter(), objective.trace_weight
-        start = _predict(last, weight) if last and np.any(last[-1][1]) else None
         solution = solver.solve(objective, tol, start)
-        evaluations = solution.evaluations
         is_short = start is not None and solution.status is not Status.CERTIFIED
         if is_short and objective.penalties:
-            start, solution = None, solver.solve(objective, tol)
-            evaluations += solution.evaluations
+            solution = solver.solve(objective, tol)
         if solution.metric is None or solution.certificate is None:
             raise RuntimeError(f"At trace_weight={weight:g}: {solution.message}")
-        last = [*last[-2:], (weight, solution.metric)]
+        start = solution.metric if np.any(solution.metric) else None
         yield PathPoint(
             trace_weight=weight,
             metric=solution.metric,
             value=solution.value,
             certificate=solution.certificate,
             status=solution.status,
-            start="zero" if start is None else "previous point",
-            evaluations=evaluations,
             seconds=time.perf_counter() - clock,
             message=solution.shortfall(tol),
         )
-
-
-def _predict(last: Sequence[tuple[float, FloatArray]], weight: float) -> FloatArray:
-    """Predict the metric at `weight` by the parabola in log(lambda) through the last points.
-
-    The prediction is cut to the last metric's rank: beyond it the parabola cannot be trusted.
-    """
-    latest, weights = last[-1][1], [at for at, _ in last]
-    if len(last) < 2 or min(weight, *weights) <= 0.0:
-        return latest
-    parabola = KroghInterpolator(np.log(weights), [metric for _, metric in last])
-    eigenvalues, vectors = np.linalg.eigh(symmetrize(parabola(np.log(weight))))
-    rank = numerical_rank(latest)
-    kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
-    return np.asarray(kept @ kept.T)

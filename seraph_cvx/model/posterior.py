@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.distances import CHUNK, BatchSums, Block, Factor, PairBatch, PairTerms
+from ..engine.distances import CHUNK, Block, Factor, PairBatch, PairTerms
 from ..engine.passes import EXCLUDED_SCORE, LossSums
-from ..numerics.arrays import Array, fused_kernels, namespace
+from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
@@ -42,34 +42,6 @@ def dissimilar_loss(s: Array) -> Array:
     """The loss of a dissimilar pair: -ln p(-1) = log(1 + e^{-s}), from eq. (8)."""
     xp = namespace(s)
     return xp.clip(-s, min=0.0) + xp.log1p(xp.exp(-xp.abs(s)))
-
-
-def logistic_sums(d: Array, threshold: float) -> tuple[Any, Array]:
-    """Sum log(1 + e^{-s}), and return each sigma(-s); `d` may be overwritten."""
-    if kernels := fused_kernels(d):
-        sums: tuple[Any, Array] = kernels.logistic(d, threshold)
-        return sums
-    s = d - threshold
-    return namespace(s).sum(dissimilar_loss(s)), posterior_similar(s)
-
-
-def soft_label_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any, Array]:
-    """Sum the soft labels q (10) and H(q), and return each q; `d` may be overwritten."""
-    if kernels := fused_kernels(d):
-        sums: tuple[Any, Any, Array] = kernels.soft_label(d, threshold, sharpness)
-        return sums
-    xp, s = namespace(d), sharpness * (d - threshold)
-    q = posterior_similar(s)
-    return xp.sum(q), xp.sum(posterior_entropy(s)), q
-
-
-def descent_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any]:
-    """Sum :func:`sharpened_surprise` and :func:`posterior_entropy` over distances."""
-    if kernels := fused_kernels(d):
-        sums: tuple[Any, Any] = kernels.descent(d, threshold, sharpness)
-        return sums
-    xp, s = namespace(d), d - threshold
-    return xp.sum(sharpened_surprise(s, sharpness)), xp.sum(posterior_entropy(s))
 
 
 def posterior_entropy(s: Array) -> Array:
@@ -173,13 +145,8 @@ class SoftLabelTerms:
 
     source: SoftLabels
 
-    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms | BatchSums:
-        """Give q and H(q) of each pair, or their sums where the kernels of a GPU sum them."""
-        if self.source.metric is not None and not isinstance(distances[0], np.ndarray):
-            total, entropy, q = soft_label_sums(
-                distances[0], self.source.threshold, self.source.sharpness
-            )
-            return BatchSums([total, entropy], batch.symmetric(q))
+    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms:
+        """Give q and H(q) of each pair."""
         if self.source.metric is not None:
             s = self.source.sharpness * (batch.pairs_of(distances[0]) - self.source.threshold)
             q = posterior_similar(s)
@@ -304,13 +271,12 @@ class LogisticLoss:
     def device_sums(
         self, d: Array, threshold: float, weights: Array | None = None
     ) -> tuple[Any, Array]:
-        """The sum of w phi, and each w phi'; `d` may be overwritten."""
-        if weights is None:
-            total, similar = logistic_sums(d, threshold)
-            return total, -similar
+        """The sum of w phi, and each w phi'."""
         s = d - threshold
-        loss = namespace(s).sum(weights * dissimilar_loss(s))
-        return loss, -weights * posterior_similar(s)
+        loss, slope = dissimilar_loss(s), -posterior_similar(s)
+        if weights is not None:
+            loss, slope = weights * loss, weights * slope
+        return namespace(s).sum(loss), slope
 
 
 LOGISTIC = LogisticLoss()
@@ -367,7 +333,7 @@ class SharpenedLoss:
         """The sum of phi, and each phi'; unlabeled pairs have no weights."""
         s, a = d - threshold, self.sharpness
         slope = posterior_similar(a * s) - posterior_similar(s)
-        return descent_sums(d, threshold, a)[0], slope
+        return namespace(s).sum(sharpened_surprise(s, a)), slope
 
 
 @dataclass(frozen=True)

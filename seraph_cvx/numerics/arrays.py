@@ -80,12 +80,6 @@ def cuda_kernels(x: Array, module: str) -> Any:
     return _cuda_module(module) if is_torch_array(x) and x.is_cuda else None
 
 
-def fused_kernels(x: Array) -> Any:
-    """The kernels that make all terms of a block in one pass; None if there are none."""
-    kernels = cuda_kernels(x, "sweeps")
-    return kernels if kernels is not None and x.is_contiguous() else None
-
-
 @cache
 def _cuda_module(name: str) -> Any:
     """A module of kernels; None where Triton is not installed."""

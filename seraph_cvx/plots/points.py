@@ -160,7 +160,7 @@ class MetricDisplay(Display):
     >>> from seraph_cvx.plots import MetricDisplay
     >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
     >>> model = SERAPH().fit(X, [0, 0, 1, 1])
-    >>> MetricDisplay.from_estimator(model, X, [0, 0, 1, 1]).plot().ax_.get_title()
+    >>> MetricDisplay.from_estimator(model, X, [0, 0, 1, 1]).draw().axes[0].get_title()
     'Before: Euclidean distance'
     """
 
@@ -280,7 +280,7 @@ class MetricDisplay(Display):
             ax.set_title(title)
 
     def _layout(self) -> Layout:
-        return Layout("The points and the ball of the metric", 1, 2, SLIDE_WIDTH)
+        return Layout("The points and the ball of the metric", 2, SLIDE_WIDTH)
 
 
 def threshold_of(model: Any, threshold: float | None) -> float:

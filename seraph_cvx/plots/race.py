@@ -43,7 +43,7 @@ class ClaimsDisplay(Display):
     >>> from seraph_cvx.plots import ClaimsDisplay
     >>> row = dict(instance="iris", solver="SCS", formulation="dual", tol=1e-3, claims=True)
     >>> row |= dict(true_gap=1e-4, proved_gap=1e-2, total_seconds=0.5)
-    >>> true, proved = ClaimsDisplay.from_result([row]).plot().axes_
+    >>> true, proved = ClaimsDisplay.from_result([row]).draw().axes
     >>> [label.get_text() for label in proved.get_yticklabels()]
     ['SCS/dual: 1 of 1']
     """
@@ -94,4 +94,4 @@ class ClaimsDisplay(Display):
     def _layout(self) -> Layout:
         height = max(4.0, 1.8 + 0.3 * len(set(map(label_of, self.rows))))
         title = "What solvers claim, and what is true (hollow: no claim)"
-        return Layout(title, 1, 2, SLIDE_WIDTH, height)
+        return Layout(title, 2, SLIDE_WIDTH, height)

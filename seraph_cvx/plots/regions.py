@@ -15,9 +15,8 @@ from scipy.spatial import cKDTree
 from ..numerics.checks import FloatArray, IntArray, check_points, is_known
 from ..numerics.psd_cone import check_metric, factor
 from .display import Display, Layout
-from .history import draw_gaps
 from .points import LEARNED, PRINCIPAL, principal_directions, scatter_by_class
-from .style import PALETTE
+from .style import PALETTE, use_decades, use_integers
 
 TINT = 0.25
 """The share of a class's color in the shade of its region; the rest is white."""
@@ -25,6 +24,8 @@ RESOLUTION = 400
 """The number of points per side at which a region is computed."""
 MARGIN = 0.08
 """The margin around the points, as a share of their extent."""
+SMALLEST_GAP = 1e-16
+"""Smaller gaps are drawn at this value: they are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +151,7 @@ class RegionsDisplay(Display):
             title = f"{what}: {100.0 * np.mean(side.wrong):.0f} % wrong"
             ax.set(title=title, xlabel=names[0], ylabel=names[1])
         if self.gaps is not None:
-            title = f"Certified gap: {self.gaps[-1]:.0e} at the end"
-            draw_gaps(axes[2], np.arange(len(self.gaps)) + 1, self.gaps, "^", title)
+            self._draw_gaps(axes[2], self.gaps)
 
     def _draw_side(self, ax: Axes, side: NearestLabeled) -> None:
         """Draw the regions, all points, and a cross on each that is classified wrongly."""
@@ -167,9 +167,19 @@ class RegionsDisplay(Display):
         x, y = places[n:][side.wrong].T
         ax.scatter(x, y, marker="x", c="black", s=60, linewidths=1.6, zorder=4, label="wrong")
 
+    def _draw_gaps(self, ax: Axes, gaps: FloatArray) -> None:
+        """Draw certified gaps by iteration on a log scale; a step without certificate has none."""
+        shown = np.where(np.isinf(gaps), np.nan, np.maximum(gaps, SMALLEST_GAP))
+        ax.plot(np.arange(len(gaps)) + 1, shown, color=PALETTE[2], marker="^", linewidth=2)
+        use_integers(ax.xaxis)
+        use_decades(ax, shown)
+        title = f"Certified gap: {gaps[-1]:.0e} at the end"
+        ax.set(xlabel="iteration", ylabel="certified relative gap", title=title)
+        ax.grid(alpha=0.3)
+
     def _layout(self) -> Layout:
         sizes = (2, 9.6, 6.0) if self.gaps is None else (3, 12.0, 4.7)
-        return Layout("The class of the nearest labeled point", 1, *sizes)
+        return Layout("The class of the nearest labeled point", *sizes)
 
 
 def shade_regions(

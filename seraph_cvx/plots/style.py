@@ -14,7 +14,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
@@ -45,8 +45,6 @@ LEGEND_ENTRIES = 12
 """The most names in a legend: more would take half of a slide."""
 UNLABELED = "unlabeled"
 """What a legend calls points of unknown class."""
-SHOWN_MARKERS = 30
-"""A line of more points than this is drawn without markers."""
 
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """The metadata that keep the date out of a file, by its ending."""
@@ -133,9 +131,9 @@ def enlarge_text(ax: Axes) -> None:
         axis.get_offset_text().set_fontsize(TEXT_SIZE)
 
 
-def use_integers(axis: Axis, n_ticks: int = 6) -> None:
+def use_integers(axis: Axis) -> None:
     """Put the ticks of an axis at integers."""
-    axis.set_major_locator(MaxNLocator(integer=True, nbins=n_ticks, min_n_ticks=1))
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
 
 
 def use_decades(ax: Axes, values: ArrayLike) -> None:
@@ -158,26 +156,21 @@ def white_border(width: float) -> list[Any]:
     return [withStroke(linewidth=width, foreground="white")]
 
 
-def add_legend(
-    target: Figure | SubFigure | Axes, axes: Iterable[Axes], most: int = LEGEND_ENTRIES
-) -> None:
-    """Add a legend of the first `most` labels in the axes, below a figure or inside of axes.
+def add_legend(figure: Figure, axes: Iterable[Axes]) -> None:
+    """Add a legend of the first labels in the axes below a figure; where there is none, nothing.
 
-    A label that several artists have is shown once; where there is none, there is no legend.
+    A label that several artists have is shown once.
     """
     named: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    texts = list(named)[:most]
+    texts, handles = list(named)[:LEGEND_ENTRIES], list(named.values())[:LEGEND_ENTRIES]
     if not texts:
         return
-    look: dict[str, Any] = {"framealpha": 0.85}
-    if not isinstance(target, Axes):
-        letters = int(target.bbox.width / target.dpi * 11.0)
-        columns = max(1, min(len(texts), letters // (max(map(len, texts)) + 8)))
-        look = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    handles = list(named.values())[:most]
-    if len(named) > most:
-        texts[-1] += f"   (+ {len(named) - most} more)"
-    use_fonts(target.legend(handles, texts, fontsize=TEXT_SIZE, **look))
+    letters = int(figure.bbox.width / figure.dpi * 11.0)
+    columns = max(1, min(len(texts), letters // (max(map(len, texts)) + 8)))
+    if len(named) > LEGEND_ENTRIES:
+        texts[-1] += f"   (+ {len(named) - LEGEND_ENTRIES} more)"
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    use_fonts(figure.legend(handles, texts, fontsize=TEXT_SIZE, **place))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -99,18 +98,3 @@ class Journal(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-NUMBER = (float, int)
-
-
-def check_fields(content: Mapping[Any, Any], fields: Mapping[Any, tuple[type, ...]]) -> None:
-    """Raise an error if an entry of a line is missing, or of none of the types of its field.
-
-    A float must be finite, and an integer have at most 64 bits.
-    """
-    for name, types in fields.items():
-        value = content[name]
-        largest = 2**63 if type(value) is int else math.inf
-        if type(value) not in types or (type(value) in NUMBER and not abs(value) < largest):
-            raise TypeError(f"{name} {value!r}")

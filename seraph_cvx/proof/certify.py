@@ -23,7 +23,7 @@ from .center import centered
 from .conflict import Conflict, find_conflict
 from .faces import Face, lifted, on_faces
 from .linear import ExactProof, prove_polyhedral
-from .lower_bound import DualProof, lower_bound
+from .lower_bound import DualProof, lower_bound, reduced
 from .point import PointReport, Unjudged, judge_point
 from .program import (
     COMPILING,
@@ -40,7 +40,7 @@ from .rays import prove_feasible, prove_infeasible, prove_ray
 from .rounding import down, up
 from .start import Start, known_start, solve
 from .steps import Steps
-from .upper_bound import PrimalProof, relaxed, unrelaxed, upper_bound
+from .upper_bound import PrimalProof, consistent_ends, relaxed, unrelaxed, upper_bound
 
 INSIDE = 2.0**-20
 """How deep, relatively, a point of a set has to be inside of its second-order cones."""
@@ -364,6 +364,12 @@ def _search(
     if program.P is None and program.is_polyhedral:
         for proof in prove_polyhedral(program, None, tolerance, steps):
             evidence.add_exact(proof)
+    elif not (tolerance or program.is_polyhedral):
+        ends = consistent_ends(program, start)
+        if ends:
+            moved = _search_without(program, start, ends, steps, is_whole)
+            if moved.is_worth_something:
+                return moved
     if start is not None and evidence.gap(program) > NEAR and not evidence.moved:
         steps.append(f"started from the answer of {start.solver}")
         _prove(evidence, program, start, tolerance, steps, is_whole)
@@ -380,6 +386,44 @@ def _search(
     if not is_whole:
         evidence.ray_dual = evidence.ray_primal = None
     return evidence
+
+
+def _search_without(
+    program: ConicProgram,
+    start: Start | None,
+    ends: dict[int, Fraction],
+    steps: Steps,
+    is_whole: bool,
+) -> Evidence:
+    """The best of a program without equations that contradict the others by rounding.
+
+    They hold where the others do, once their right sides are these.
+    """
+    most = max(abs(end - Fraction(program.b[i])) for i, end in ends.items())
+    steps.append(f"infeasible as doubles: equations contradict each other by {float(most):.1e}")
+    rows = np.delete(np.arange(len(program.b)), list(ends))
+    if start is not None:
+        start = start._replace(s=start.s[rows], y=start.y[rows])
+    smaller = reduced(program, rows, np.arange(len(program.c)))
+    found = _search(smaller, start, 0.0, steps, is_whole)
+
+    def whole(y: Vector) -> Vector:
+        """The multipliers with zeros for the equations that were left out."""
+        if isinstance(y, list):
+            rest = iter(y)
+            size = len(y) + len(ends)
+            return [Fraction(0) if i in ends else next(rest) for i in range(size)]
+        places = [i - k for k, i in enumerate(sorted(ends))]
+        return Pair(*(np.insert(part, places, 0.0) for part in y))
+
+    if found.dual is not None:
+        faces = tuple(face._replace(row=face.row + len(ends)) for face in found.dual.faces)
+        found.dual = found.dual._replace(y=whole(found.dual.y), faces=faces)
+    if found.ray_dual is not None:
+        found.ray_dual = whole(found.ray_dual)
+    else:
+        found.moved = ends
+    return found
 
 
 def _solved(program: ConicProgram, solver: str, tolerance: float, steps: Steps) -> Start | None:

@@ -447,11 +447,8 @@ class ConeProduct:
         """Whether a point is proven to be inside K, or K*."""
         return bool(self._inside(point, np.zeros(self.n_rows), dual).all())
 
-    def metric(self, point: Array, dual: bool, is_free: bool = False) -> Metric:
-        """The metrics of all blocks; zero where undefined, and on the zero cone.
-
-        Or there, if it `is_free`, as large as anywhere.
-        """
+    def metric(self, point: Array, dual: bool) -> Metric:
+        """The metrics of all blocks; zero where undefined, and on the zero cone."""
         data, row, column = [np.zeros(0)], [self.zero[:0]], [self.zero[:0]]
         maps: list[PsdMap] = []
         for group in self.groups:
@@ -464,11 +461,6 @@ class ConeProduct:
             data.append(np.where(np.isfinite(values), values, 0.0).ravel())
             row.append(np.repeat(rows, rows.shape[1], axis=1).ravel())
             column.append(np.tile(rows, (1, rows.shape[1])).ravel())
-        if is_free:
-            sizes = [np.abs(d).max(initial=1.0) for d in (*data, *(block.T for block in maps))]
-            data.append(np.full(self.zero.size, max(sizes)))
-            row.append(self.zero)
-            column.append(self.zero)
         entries = np.concatenate(data), (np.concatenate(row), np.concatenate(column))
         shape = self.n_rows, self.n_rows
         return Metric(scipy.sparse.csc_array(entries, shape=shape), dual, tuple(maps))

@@ -23,6 +23,9 @@ from .steps import NotProven
 # Up to this order matrices are dense; beyond it, sparse where factors are.
 DENSE_ORDER = 1_200
 
+SHORT = 8
+"""Entries of a row, at most, that does not fill a large N'N: a bound, a cone, a difference."""
+
 MOST_DENSE, MOST_PRODUCTS = 7_000, 1e9
 """The order of a dense matrix, 400 MB, and the products in a sparse N'N, at most."""
 
@@ -62,6 +65,12 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     n = N.shape[1]
     if not n or (Q is None and N.shape[0] < n) or is_too_large(N):
         return 0.0 if n else 1.0
+    rows = N.tocsr()
+    short = np.diff(rows.indptr) <= SHORT
+    if n > DENSE_ORDER and n <= short.sum() < len(short):  # those alone prove it, mostly
+        floor = smallest_eigenvalue(scipy.sparse.csc_array(rows[short]), Q)
+        if floor:
+            return floor
     M, error = _gram(N, Q)
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
     for shift in SHIFTS:
@@ -215,23 +224,6 @@ def approximate_solver(M: Any) -> Solver | None:
 
 def _scaled_solve(scale: Array, solve: Solver, r: Array) -> Array:
     return np.asarray(scale * solve(scale * r))
-
-
-def orthogonal_solver(N: Array) -> Solver | None:
-    """Solve with N'N, nearly, by a QR factorization of N."""
-    lengths = np.sqrt(np.square(N).sum(axis=0))
-    if not (np.isfinite(lengths).all() and (lengths > 0.0).all()) or len(N) < N.shape[1]:
-        return None
-    if not len(lengths):
-        return np.copy
-    R = scipy.linalg.qr(N / lengths, mode="r")[0][: N.shape[1]]
-    if not np.abs(R.diagonal()).min(initial=1.0) > 1e-14:
-        return None
-    return partial(
-        _scaled_solve,
-        1.0 / lengths,
-        partial(scipy.linalg.cho_solve, (R, False), check_finite=False),
-    )
 
 
 SaddleSolver = Callable[[Array, Array], tuple[Array, Array]]

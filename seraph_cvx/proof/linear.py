@@ -44,7 +44,7 @@ from .program import ConicProgram
 from .rational import IntegerRows, Rational, fractions, rationals, shifted, solve_all
 from .rounding import down, up
 from .steps import Steps
-from .upper_bound import PrimalProof
+from .upper_bound import ROUNDED, PrimalProof
 
 TOLERANCE = 1e-9
 """Of the simplex method: HiGHS's default is 1e-7, and it takes nothing below 1e-10."""
@@ -60,9 +60,6 @@ RADII = ((1e-6, 0.0), (1e-5, 0.0), (0.0, 1e-7))
 
 They have to exceed the error of z, and are squared in the gap; measured by `libraries.py`.
 """
-
-ROUNDED = 2.0**-44
-"""Rows that are violated by less, relative to what they are sums of, are met but for rounding."""
 
 BASIC, UPPER = (int(getattr(highspy.HighsBasisStatus, name)) for name in ("kBasic", "kUpper"))
 HIGHS: Any = highspy.Highs

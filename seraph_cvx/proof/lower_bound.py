@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +51,7 @@ from .exact import (
     snapped,
 )
 from .faces import Face
-from .gram import Scaled, approximate_solver, orthogonal_solver
+from .gram import Scaled, saddle_solver
 from .program import ConicProgram
 from .rational import dependent_rows
 from .rounding import UNIT, at_least, at_most, down
@@ -59,9 +59,6 @@ from .start import Start
 from .steps import NotProven, Steps, climb, first_proof
 
 CORRECTIONS, SMALL_RHO = 12, 2.0**-12
-
-# Programs with no more columns are corrected by QR factorizations, which square no condition.
-MOST_COLUMNS = 400
 
 DEAD = (1e-8, 1e-5)
 """Blocks smaller than this, relatively, and than their partner in K may be zero; one try each."""
@@ -193,15 +190,12 @@ class DualProver:
 
     def correct(self, y: Array, h: Array, weight: float) -> DualProof:
         """Correct approximate multipliers, and prove the best bound found on the way."""
-        A, P = self.program.A, self.program.P
-        metric = self.cones.metric(y, dual=True, is_free=True)
-        if P is None and A.shape[1] <= MOST_COLUMNS and not metric.maps:
-            solver = orthogonal_solver((metric.small.T @ A).toarray())
-        else:
-            M = metric.gram(A)
-            if P is not None:
-                M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
-            solver = approximate_solver(M)
+        A, P, zero = self.program.A, self.program.P, self.cones.zero
+        metric = self.cones.metric(y, dual=True)
+        M = metric.gram(A)
+        if P is not None:
+            M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
+        solver = saddle_solver(M, A.tocsr()[zero])
         if solver is None:
             raise NotProven("the columns of A are not independent at y")
         pair, bias = Pair.of(y), None if P is None else Pair.of(h)
@@ -221,8 +215,10 @@ class DualProver:
                 if size > 0.5 * last or (best is not None and best.rho < SMALL_RHO):
                     break
             last = size
-            d = solver(r.high + r.low)
-            pair = pair.plus(-metric.times(A @ d))
+            d, multipliers = solver(r.high + r.low, np.zeros(len(zero)))
+            change = metric.times(A @ d)
+            change[zero] = multipliers
+            pair = pair.plus(-change)
             bias = None if bias is None else bias.plus(-weight * d)
         if best is None:
             raise why
@@ -252,7 +248,7 @@ def lower_bound(
         steps.append("lower bound: no objective, 0.0")
         return DualProof(0.0, Pair.of(np.zeros(len(program.b))), None)
     try:
-        whole = _prepare(program, np.arange(len(program.b)), tolerance)
+        whole = _whole(program, tolerance)
     except NotProven as error:
         steps.append(f"lower bound: none, {error}")
         return None
@@ -273,6 +269,11 @@ def lower_bound(
 
 
 Prepared = tuple[DualProver, Array, Array]
+
+
+@lru_cache(maxsize=2)  # the same for every start
+def _whole(program: ConicProgram, tolerance: float) -> Prepared:
+    return _prepare(program, np.arange(len(program.b)), tolerance)
 
 
 def _prepare(program: ConicProgram, rows: Array, tolerance: float) -> Prepared:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,12 +45,15 @@ from .exact import (
 from .gram import Scaled, saddle_solver
 from .lower_bound import DEAD, quadratic_above
 from .program import Cone, ConicProgram
-from .rational import dependent_rows
+from .rational import Dependence, dependent_rows
 from .rounding import UNIT, at_most, up
 from .start import Start
 from .steps import NotProven, Steps, climb, first_proof
 
 CORRECTIONS = 8
+
+ROUNDED = 2.0**-44
+"""Equations that are off by less, relative to what they are sums of, hold but for rounding."""
 
 
 class PrimalProof(NamedTuple):
@@ -185,14 +188,13 @@ def upper_bound(
     if not start.is_finite:
         steps.append("upper bound: none, the start holds NaN or infinity")
         return None
-    prover = PrimalProver(program, None, tolerance)
-    if not tolerance and not prover.gram.floor > 0.0:
-        A_z = program.A.tocsr()[prover.zero]
-        found = dependent_rows(A_z, program.b[prover.zero])
-        if found.contradictions:
+    equations = None
+    if not tolerance:
+        equations, contradictions = dependence(program)
+        if contradictions:
             steps.append("upper bound: none, the equations contradict each other")
             return None
-        prover = PrimalProver(program, prover.zero[found.kept])
+    prover = PrimalProver(program, equations, tolerance)
     goal = program.value(start.x) if target is None else target
     rungs: list[tuple[str, Callable[[], PrimalProof]]] = [
         ("correction", lambda: _from_start(prover, start)),
@@ -203,6 +205,34 @@ def upper_bound(
     if tolerance:
         rungs[:1] = [("tolerance", lambda: _within_tolerance(prover, start))]
     return climb("upper", rungs, goal, start.is_final, steps)
+
+
+@lru_cache(maxsize=2)  # the same for every start
+def dependence(program: ConicProgram) -> Dependence:
+    """The equations that imply the others, by their rows in the program, and contradictions."""
+    prover = PrimalProver(program)
+    if prover.gram.floor > 0.0:
+        return Dependence(prover.zero, [])
+    found = dependent_rows(program.A.tocsr()[prover.zero], program.b[prover.zero])
+    return found._replace(kept=prover.zero[found.kept])
+
+
+def consistent_ends(program: ConicProgram, start: Start | None) -> dict[int, Fraction]:
+    """Right sides of equations that contradict others by rounding, with which they do not.
+
+    Empty where one contradicts others by more.
+    """
+    found = dependence(program).contradictions
+    zero, ends = ConeProduct(program.cones).zero, {}
+    sizes = np.abs(program.b[zero])
+    if start is not None and start.is_finite:
+        sizes = sizes + abs(program.A.tocsr()[zero]) @ np.abs(start.x)
+    for multipliers, size in found:
+        i, off = next(iter(multipliers)), abs(float(size))
+        if not off <= ROUNDED * sum(abs(float(z)) * sizes[k] for k, z in multipliers.items()):
+            return {}
+        ends[int(zero[i])] = Fraction(program.b[zero[i]]) - size
+    return ends
 
 
 def _from_start(prover: PrimalProver, start: Start) -> PrimalProof:

@@ -11,7 +11,7 @@ from typing import Any
 from ..display.formulas import CERTIFICATE
 from ..display.notebook import Tone, card
 from ..display.result_table import ResultTable
-from ..processes.journal import NUMBER, Journal, check_fields
+from ..processes.journal import Journal
 
 NOT_MADE = ("not run", "not for this problem")
 """The outcomes of runs that were not made: they count neither for nor against a solver."""
@@ -47,16 +47,6 @@ EMPTY_ROW: dict[str, Any] = {
 }
 """The entries of a row before its run, besides its key."""
 
-FIELDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("instance", "solver", "formulation"), (str,)),
-    "tol": (*NUMBER, type(None)),
-    "repeat": (int,),
-    **{
-        name: (type(empty), *(NUMBER if empty is None else ())) for name, empty in EMPTY_ROW.items()
-    },
-}
-"""The types of the entries of a row."""
-
 UNKNOWN_SETTINGS: dict[str, Any] = {
     **{"versions": {}, "date": "?", "machine": "?", "memory_limit": 0, "options": {}},
     **{"instances": [], "entrants": [], "tols": []},
@@ -65,11 +55,6 @@ UNKNOWN_SETTINGS: dict[str, Any] = {
 
 UNKNOWN_REFERENCE: dict[str, Any] = {"n_points": None, "n_features": None, "claim": ""}
 """What a line on an instance may leave out: what only M-steps have, and only problems."""
-
-REFERENCE_FIELDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("instance", "checksum", "claim"), (str,)),
-    **dict.fromkeys(("lower", "upper", "n_points", "n_features"), (*NUMBER, type(None))),
-}
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -98,38 +83,16 @@ class RaceJournal(Journal):
         super().__init__(path, resume)
 
     def take(self, kind: str, content: dict[str, Any]) -> None:
-        """Check a line and keep it."""
+        """Keep a line; one that lacks what identifies it is damaged."""
         if kind == "row":
-            # a line leaves out what is empty, but for the outcome
-            row = {**EMPTY_ROW, "outcome": None, **content}
-            _check_row(row)
+            row = EMPTY_ROW | content
             self.rows[key_of(row)] = row
         elif kind == "reference":
-            content = UNKNOWN_REFERENCE | content
-            check_fields(content, REFERENCE_FIELDS)
-            self.references[content["instance"]] = content
+            self.references[content["instance"]] = UNKNOWN_REFERENCE | content
         elif kind == "race":
-            content = UNKNOWN_SETTINGS | content
-            types = {name: (type(unknown),) for name, unknown in UNKNOWN_SETTINGS.items()}
-            check_fields(content, types | dict.fromkeys(("time_limit", "memory_limit"), NUMBER))
-            if (content["time_limit"] or 0.0) < 0.0:
-                raise ValueError("a negative time limit")
-            names = dict(enumerate(content["instances"] + content["entrants"]))
-            check_fields(names, dict.fromkeys(names, (str,)))
-            self.races.append(content)
+            self.races.append(UNKNOWN_SETTINGS | content)
         else:
             raise ValueError(f"a line of kind {kind!r}")
-
-
-def _check_row(row: Mapping[str, Any]) -> None:
-    """Refuse a line that was damaged, or changed by hand."""
-    answered = [] if row["true_gap"] is None else ["total_seconds"]
-    answered += [] if row["true_gap"] is None or row["proof"] else ["proved_gap"]
-    check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
-    if not 0.0 < (row["tol"] or TOLERANCE) < 1.0:
-        raise ValueError(f"tol {row['tol']}")
-    if min(row[name] or 0.0 for name in ("solve_seconds", "total_seconds")) < 0.0:
-        raise ValueError("a negative time")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ..engine.distances import Factor
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrize
+from ..pairs.data_warnings import SURE_SPREADS, describe_far_values
 from .newton import FLAT, OVERFLOWED, STALLED, STOPPED, SolverRun, Watch, newton, subsampled_start
 
 
@@ -387,10 +388,15 @@ def _solution(
     )
 
 
+LESS_ROUNDING = (
+    "Standardize the features, leave out one of several that say the same, and pairs whose "
+    "confidence is tiny beside others, raise trace_weight, or allow a larger gap."
+)
+"""What to do about rounding errors that no value far out explains."""
+
+
 def _explain(objective: MStepObjective, status: Status, attained: bool, solver_status: str) -> str:
     """What went wrong with an M-step that is not certified, and the remedy."""
-    from ..certificate.cause import scales_differ, why_inaccurate
-
     if solver_status == OVERFLOWED:
         return (
             "Numbers overflow in the units of the features: multiply X by a constant, and state "
@@ -399,12 +405,12 @@ def _explain(objective: MStepObjective, status: Status, attained: bool, solver_s
     if status is Status.ROUNDING_LIMIT:
         return "Rounding errors hide the rest of the gap: it cannot be proved to be smaller."
     if status is Status.INACCURATE:
-        return f"Rounding errors hide the rest of the gap. {why_inaccurate(objective)}"
+        far = describe_far_values(objective.pairs.points, n_spreads=SURE_SPREADS)
+        return f"Rounding errors hide the rest of the gap. {far or LESS_ROUNDING}"
     if not attained:
         return "The optimum is not attained: the objective falls for ever. Use trace_weight > 0."
     if status is Status.INTERRUPTED:
         return "It was stopped from outside, at the best metric so far."
     if status is Status.TIME_LIMIT:
         return "The time was up: raise time_limit, or allow a larger gap."
-    cure = ", or standardize the features" if scales_differ(objective.pairs.points) else ""
-    return f"Allow more iterations, or a larger gap{cure}."
+    return "Allow more iterations or a larger gap, or standardize the features."

@@ -81,53 +81,18 @@ def fill_disk(monkeypatch, start, number, part):
     monkeypatch.setattr(os, "write", nearly_full)
 
 
-ENORMOUS = 10**400
 ROW = {"kind": "row", "instance": "i", "solver": "s", "formulation": "", "tol": 0.1, "repeat": 1}
 ROW |= EMPTY_ROW
 REFERENCE = {"kind": "reference", "instance": "i", "checksum": "0", "lower": 1.0, "upper": 2.0}
-REFERENCE |= {"n_points": 9, "n_features": 2}
-GARBAGE = [b"\x00\xff\x1b[2J", b'{"kind": "row", "tol":', b"7", b"[1, 2]", b'"row"', b"null"]
-GARBAGE += [b'{"kind": "elephant"}', b"[" * 100_000]
-BAD_VALUES = [
-    (
-        ROW,
-        {
-            "outcome": (None,),
-            "claims": ("yes",),
-            "total_seconds": ("1.0",),
-            "true_gap": (np.nan,),
-            "tol": ([0.1], ENORMOUS, -1.0),
-            "iterations": (ENORMOUS,),
-            "peak_bytes": (ENORMOUS,),
-        },
-    ),
-    (REFERENCE, {"upper": (ENORMOUS,), "n_points": (ENORMOUS,)}),
-    ({"kind": "race", "time_limit": 5.0}, {"time_limit": (None, "long"), "versions": (3,)}),
-]
-"""Values that a line cannot have, by their names; None: it lacks the name."""
-DAMAGES = [
-    *GARBAGE,
-    *(
-        line | {name: value}
-        for line, bad in BAD_VALUES
-        for name, values in bad.items()
-        for value in values
-    ),
-    ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1},
-    ROW | {"true_gap": 0.1, "total_seconds": 1.0},  # no proved gap
-    ROW | {"true_gap": 0.1, "proved_gap": 0.1},  # no seconds
-    ROW | {"true_gap": 0.1, "proved_gap": 0.1, "total_seconds": -1.0},
-    {"kind": "reference", "instance": "i", "checksum": "0"},
-]
+DAMAGES = [b"\x00\xff\x1b[2J", b'{"kind": "row", "tol":', b"7", b"[1, 2]", b'"row"', b"null"]
+DAMAGES += [b'{"kind": "elephant"}', b'{"kind": "row", "instance": "i"}', b"[" * 100_000]
 
 
 @pytest.mark.parametrize("damaged", DAMAGES)
 def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path, damaged):
-    first, line, last = ROW | {"tol": 0.5}, damaged, REFERENCE | {"instance": "j"}
-    if isinstance(damaged, dict):  # what is None is missing
-        line = json.dumps({k: v for k, v in damaged.items() if v is not None}).encode()
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(b"\n".join([json.dumps(first).encode(), line, json.dumps(last).encode(), b""]))
+    first, last = ROW | {"tol": 0.5}, REFERENCE | {"instance": "j"}
+    path, lines = tmp_path / "journal.jsonl", [json.dumps(line).encode() for line in (first, last)]
+    path.write_bytes(b"\n".join([lines[0], damaged, lines[1], b""]))
     with RaceJournal(path, resume=True) as journal:
         assert list(journal.rows) == [("i", "s", "", 0.5, 1)]
         assert list(journal.references) == ["j"]

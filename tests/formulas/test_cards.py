@@ -19,7 +19,6 @@ from seraph_cvx import (
     alternate,
     certify,
     explain_convexity,
-    seraph_path,
     solve_m_step,
     state_m_step,
 )
@@ -50,18 +49,8 @@ def run():
 
 
 @cache
-def path(*_, **more):
-    return seraph_path(PAIRS, n_weights=4, **more)
-
-
-@cache
 def fitted():
     return SERAPH().fit(X, Y)
-
-
-def worse_path():
-    *points, last = path().points
-    return replace(path(), points=(*points, replace(last, status=Status.INACCURATE)))
 
 
 def race(true_gap):
@@ -98,8 +87,6 @@ VERDICTS = [
     (lambda: replace(solution(), status=Status.INACCURATE), "inaccurate", CAUTION),
     (lambda: race(1e-4), "1 of 1 claims of success are true", GOOD),
     (lambda: Race("Nobody", []), "0 of 0 claims of success are true", PLAIN),
-    (path, "4 of 4 points certified", GOOD),
-    (worse_path, "3 of 4 points certified", CAUTION),
     (run, "certified", GOOD),
     (lambda: explain_convexity(state_m_step(OBJECTIVE)), "convex, by the rules of DCP", GOOD),
     (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy
 
-from seraph_cvx.proof import certify_problem
+from seraph_cvx.proof import certify_problem, check_certificate
 from seraph_cvx.proof.certify import _searched
 from seraph_cvx.proof.program import Cone, ConicProgram
 from seraph_cvx.proof.quadratic import convexified
@@ -156,3 +156,25 @@ def test_the_optimum_of_a_shifted_form_is_not_that_of_the_form():
     c, P = ([Fraction(v) for v in part] for part in (program.c.tolist(), M[0].tolist()))
     assert Fraction(evidence.ends(program)[0]) <= c[0] + P[0] / 2
     assert evidence.optimum is None
+
+
+@pytest.mark.parametrize("cone", ["exponential", "second-order", "psd"])
+def test_equations_that_contradict_by_rounding_are_moved_beside_other_cones(cone, tmp_path):
+    P = cp.Variable((4, 4))
+    term = {
+        "exponential": -0.1 * cp.sum(cp.entr(P)),
+        "second-order": cp.norm(P, "fro"),
+        "psd": cp.lambda_max(P + P.T),
+    }[cone]
+    cost = np.arange(16.0).reshape(4, 4) % 5
+    sums = [cp.sum(P, axis=1) == [0.1, 0.2, 0.3, 0.4], cp.sum(P, axis=0) == np.full(4, 0.25)]
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(cost, P)) + term), [*sums, P >= 0.0])
+    certificate = certify_problem(problem)
+    assert certificate.relative_gap < 1e-6
+    assert "1 right side moved by at most" in certificate.claim
+    path = tmp_path / "moved.json"
+    path.write_text(certificate.to_json())
+    assert check_certificate(path).valid
+    # by more than rounding
+    far = [sums[0], cp.sum(P, axis=0) == np.full(4, 0.25 + 1e-9)]
+    assert certify_problem(cp.Problem(problem.objective, [*far, P >= 0.0])).infeasible

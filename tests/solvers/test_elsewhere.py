@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -123,28 +120,6 @@ def test_a_fit_in_another_library_is_the_same_to_rounding(moved, small_blocks, s
     assert type(transformed) is type(moved(X))
     expected = X @ on_device.components_.T
     np.testing.assert_allclose(np.asarray(transformed), expected, rtol=1e-12, atol=1e-12)
-
-
-def test_the_fused_kernels_are_the_formulas():
-    """By Triton's interpreter: it needs no GPU."""
-    pytest.importorskip("torch", reason="torch is not installed")
-    pytest.importorskip("triton", reason="triton is not installed")
-    code = """
-import numpy as np, torch
-from seraph_cvx.model import posterior
-from seraph_cvx.numerics.cuda import sweeps
-d = np.abs(np.random.default_rng(0).normal(size=(37, 53))) * 3
-d[0, :5], d[3, 3], d[4, 4] = 1e200, 900.0, -1e-9
-for kernel, formula, numbers in [
-    (sweeps.logistic, posterior.logistic_sums, (0.3,)),
-    (sweeps.soft_label, posterior.soft_label_sums, (0.3, 1.01)),
-    (sweeps.descent, posterior.descent_sums, (0.3, 1.01)),
-]:
-    for mine, other in zip(kernel(torch.asarray(d.copy()), *numbers), formula(d.copy(), *numbers)):
-        np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=1e-14, atol=1e-300)
-"""
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 @pytest.mark.parametrize("how_many", [6, 14])  # of 19; of more than half, others are left out
