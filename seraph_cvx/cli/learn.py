@@ -163,6 +163,16 @@ class Learning:
             metavar="none|post|proj|hyper",
         ),
     ] = None
+    classifier: Annotated[
+        str,
+        listed(
+            METRIC,
+            "What apply --predict does. auto: what labels that were held out favor, also whether "
+            "the learned metric or the Euclidean one. Otherwise vote, nearest, neighbors or "
+            "logistic, in the learned metric, or with plain- in front in the features as they are.",
+            metavar="auto|NAME",
+        ),
+    ] = "auto"
     algorithm: Annotated[
         Literal["em", "direct"],
         listed(
