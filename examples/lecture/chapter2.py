@@ -38,6 +38,8 @@ def _():
     **Time.** 25 minutes. **You need** chapter 1. Numbers in parentheses are equations of Niu, Dai,
     Yamada and Sugiyama (ICML 2012).
 
+    **In Boyd and Vandenberghe's book:** 3.1 and 3.2 (convex functions), 7.1.1 (maximum likelihood).
+
     ## 2.1 A distance becomes a probability
 
     For a few pairs of points we are told whether they are **similar** (*y* = +1, the set 𝒮) or
