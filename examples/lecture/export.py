@@ -208,9 +208,19 @@ def exercise_page(source: Path) -> str:
     )
 
 
+def _chapter(given: str) -> Path:
+    """The file of a chapter, which is given by its number or its path."""
+    path = FOLDER / f"chapter{given}.py" if given.isdigit() else Path(given)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{given!r} is no chapter: give a number, 1 to 10.")
+    return path.resolve()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the course's pages, slides and notebooks.")
-    parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
+    parser.add_argument(
+        "chapters", nargs="*", type=_chapter, help="numbers or files; by default the whole course"
+    )
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
     chosen = parser.parse_args(arguments)
     (chosen.out / FILES).mkdir(parents=True, exist_ok=True)
@@ -219,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         (chosen.out / name).write_text(text, encoding="utf-8")
         print(f"Written: {chosen.out / name}", flush=True)
 
-    chapters, cards = [chapter.resolve() for chapter in chosen.chapters] or chapter_files(), {}
+    chapters, cards = chosen.chapters or chapter_files(), {}
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # one process for each core
         failures = None if chosen.chapters else pool.submit(failures_page)
         written = pool.map(write_chapter, chapters)

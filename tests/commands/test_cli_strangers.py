@@ -158,6 +158,14 @@ def test_a_bad_table_is_answered_in_words_and_nothing_is_written(folder, case):
     assert [path.name for path in folder.iterdir()] == ["bad.csv"]
 
 
+def test_bad_cells_of_many_kinds_are_counted_by_their_columns(folder):
+    header = ",".join([*(f"c{k}" for k in range(8)), "species"])
+    rows = [",".join([cell] * 8) + ",a\n" for cell in ("word", "", "8 700")]
+    (folder / "bad.csv").write_text(header + "\n" + "".join(rows), encoding="utf-8")
+    result = run("fit bad.csv --label species")
+    assert_answered_in_words(result, ["There are more such cells, in 5 columns."])
+
+
 @pytest.mark.parametrize(
     "price", ["12,000.5", "-1,234,567", "1.234,5", "8 700", "8\u202f700", "8'700"]
 )

@@ -7,12 +7,14 @@ import json
 import re
 import subprocess
 import sys
+from argparse import ArgumentTypeError
 from os.path import dirname, normpath
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from course import LECTURE as FOLDER
+from export import _chapter
 
 pytestmark = pytest.mark.once
 
@@ -73,6 +75,12 @@ MOST_BYTES_OF_THE_COURSE = 15_000_000
 
 
 @pytest.mark.slow
+def test_a_chapter_is_named_by_its_number_or_its_file():
+    assert _chapter("7") == CHAPTERS[6] == _chapter(str(CHAPTERS[6]))
+    with pytest.raises(ArgumentTypeError, match="'70' is no chapter: give a number, 1 to 10"):
+        _chapter("70")
+
+
 def test_the_site_and_the_course_in_it(tmp_path, request):
     """One build, which runs gallery and chapters, and one browser for all that is asked of them."""
     site, log = tmp_path / "site", tmp_path / "doctrees"

@@ -15,6 +15,7 @@ from operator import getitem
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -150,7 +151,10 @@ NOT_WRITTEN = {
     r"not SERAPH\. .* save pipeline\[:-1\]": make_pipeline(
         StandardScaler(), SERAPH(), LabeledOnly()
     ),
-    r"This Pipeline cannot be saved: .* not PCA": make_pipeline(PCA(2), SERAPH()),
+    r"This Pipeline cannot be saved: .* not PCA": make_pipeline(PCA(2), LabeledOnly()),
+    r"not ColumnTransformer. Transform .* by 'columntransformer'": make_pipeline(
+        ColumnTransformer([("scale", StandardScaler(), [0])], remainder="passthrough"), SERAPH()
+    ),
     r"`steps\.0\.parameters\.strategy` is <function": make_pipeline(
         SimpleImputer(strategy=np.max), SERAPH()
     ),

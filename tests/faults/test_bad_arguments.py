@@ -56,6 +56,15 @@ def test_failure_path_a_bad_setting_is_named_by_every_function(function, case):
         FUNCTIONS[function](**settings)
 
 
+@pytest.mark.parametrize("model", [SERAPH, SERAPHCV])
+def test_failure_path_a_misspelled_parameter_is_named_with_its_class(model):
+    words = f"{model.__name__} has no parameter 'tolerance_'"
+    with pytest.raises(TypeError, match=words):
+        model(tolerance_=3)
+    with pytest.raises(TypeError, match=r"'treshold'\. Did you mean 'threshold'"):
+        model(treshold=3)
+
+
 @pytest.mark.parametrize("function", ["alternate", "SERAPH.fit"])
 @pytest.mark.parametrize("value", ["1e-8", None, np.nan, 0.0])
 def test_failure_path_a_bad_m_step_tol_is_named_before_anything_is_solved(function, value):

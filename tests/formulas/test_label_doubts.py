@@ -45,6 +45,7 @@ def test_nulls_of_polars_are_unknown():
         (np.array([0, 0, 1, 255, 255, 255], np.uint8), "holds 255 3 times, which is what -1"),
         (["a", "a", "b", "b", "", ""], "y holds '' 2 times, which counts as a class"),
         (np.array(["a", "b", None, "?"], dtype=object), "y holds '\\?' once"),
+        (["a", "a", "b", "b", "unbekannt", "Unbekannt"], "y holds 'unbekannt' once"),
         (np.arange(12) / 7.0, "12 different numbers that are not all whole"),
         ([1, -1, 1, 1], "looks like the labels of pairs"),
     ],

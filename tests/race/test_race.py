@@ -214,6 +214,11 @@ def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeyp
     value = objective.value(np.eye(4) / 4.0)
     row = MStepInstance(objective).grade(0.0, 1e-3, outcome)
     assert row["value"] == pytest.approx(value, rel=1e-8)
+    assert row["detail"] == ""
+    tilted = np.eye(4) + 0.25 * np.eye(4, k=1)
+    one_sided = Outcome("done", {"answer": tilted, "claims": True}, "", 0.1)
+    row = MStepInstance(objective).grade(0.0, 1e-3, one_sided)
+    assert row["detail"] == "asymmetric by 2.5e-01 of its largest entry: symmetrized"
     monkeypatch.setattr(TraceBound, "feasible_factor", lambda block, L: L)
     row = MStepInstance(objective).grade(0.0, 1e-3, outcome)
     assert row["detail"].startswith("the matrix violates a constraint")
