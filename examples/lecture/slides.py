@@ -1,4 +1,4 @@
-"""Slides from `slides.txt`: a claim, what proves or shows it, and steps; one file of HTML a chapter.
+"""Slides from `slides.txt`: a claim, what proves it, and steps; one file of HTML a chapter.
 
 They need neither Python nor a network.
 """
