@@ -74,13 +74,13 @@ MOST_BYTES = 1_000_000
 MOST_BYTES_OF_THE_COURSE = 15_000_000
 
 
-@pytest.mark.slow
 def test_a_chapter_is_named_by_its_number_or_its_file():
     assert _chapter("7") == CHAPTERS[6] == _chapter(str(CHAPTERS[6]))
     with pytest.raises(ArgumentTypeError, match="'70' is no chapter: give a number, 1 to 10"):
         _chapter("70")
 
 
+@pytest.mark.slow
 def test_the_site_and_the_course_in_it(tmp_path, request):
     """One build, which runs gallery and chapters, and one browser for all that is asked of them."""
     site, log = tmp_path / "site", tmp_path / "doctrees"
