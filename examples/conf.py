@@ -16,6 +16,7 @@ from docutils import nodes
 from sphinx.addnodes import download_reference
 from sphinx.errors import ExtensionError
 from sphinx_gallery.scrapers import figure_rst
+from sphinx_gallery.utils import scale_image
 
 import seraph_cvx
 from seraph_cvx.datasets import load_sampling
@@ -73,9 +74,18 @@ def save_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, 
     figure = block_vars["example_globals"].pop("figure", None)
     if figure is None:
         return ""
-    path = next(block_vars["image_path_iterator"])
+    path = Path(next(block_vars["image_path_iterator"]))
     figure.savefig(path)
-    return str(figure_rst([path], gallery_conf["src_dir"]))
+    panel = figure.axes[0].get_tightbbox().transformed(figure.dpi_scale_trans.inverted())
+    figure.savefig(path.with_name(f"panel_{path.name}"), bbox_inches=panel)
+    return str(figure_rst([str(path)], gallery_conf["src_dir"], figure.get_label()))
+
+
+def show_one_panel(app: Any) -> None:
+    """Make thumbnails of the first panel of each picture: several are too small to be read."""
+    for panel in (HERE / "gallery" / "images").glob("panel_*_001.png"):
+        name = panel.stem.removeprefix("panel_").replace("_001", "_thumb.png")
+        scale_image(str(panel), str(panel.with_name("thumb") / name), 400, 280)
 
 
 def number_of(file: Path | str) -> int:
@@ -102,6 +112,7 @@ sphinx_gallery_conf = {
     "image_scrapers": (save_figure,),
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
 }
 
 
@@ -246,6 +257,7 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     course = CourseExport()
     app.connect("builder-inited", course.start, priority=100)
+    app.connect("builder-inited", show_one_panel, priority=800)
     app.connect("builder-inited", course.finish, priority=900)
     app.connect("source-read", prepare_page)
     app.connect("autodoc-process-docstring", escape_docstring)
