@@ -116,12 +116,25 @@ sphinx_gallery_conf = {
 }
 
 
-def escape_docstring(*given: Any) -> None:
-    """Docstrings are plain text: bars are absolute values, and names may end in an underscore."""
+WRITTEN = (HERE / "_templates" / "formulas.txt").read_text(encoding="utf-8")
+FORMULAS = dict(line.split("\t") for line in WRITTEN.splitlines())
+"""Docstrings are plain text, for terminals; here their formulas are in LaTeX, the longest first."""
+ANY_FORMULA = "|".join(map(re.escape, sorted(FORMULAS, key=len, reverse=True)))
+
+
+def mark_up_docstring(*given: Any) -> None:
+    """Write the formulas of a docstring; elsewhere bars and last underscores are what they are."""
     lines: list[str] = given[-1]
+    is_code = False
     for k, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...")):
-            lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", line).replace("|", r"\|")
+        is_code = bool(line) and (is_code or line.lstrip().startswith(">>>"))
+        if is_code:
+            continue
+        words = re.split(rf"(?<![\w`])({ANY_FORMULA})(?![\w`'])", line)
+        for place, word in enumerate(words):
+            escaped = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", word).replace("|", r"\|")
+            words[place] = f":math:`{FORMULAS[word]}`" if place % 2 else escaped
+        lines[k] = "".join(words)
 
 
 def skip_foreign(
@@ -260,7 +273,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", show_one_panel, priority=800)
     app.connect("builder-inited", course.finish, priority=900)
     app.connect("source-read", prepare_page)
-    app.connect("autodoc-process-docstring", escape_docstring)
+    app.connect("autodoc-process-docstring", mark_up_docstring)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", link_course)
     app.connect("html-page-context", link_back)
