@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from PIL import Image
 from sphinx.addnodes import download_reference
 from sphinx.errors import ExtensionError
 from sphinx_gallery.scrapers import figure_rst
@@ -76,8 +77,10 @@ def save_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, 
         return ""
     path = Path(next(block_vars["image_path_iterator"]))
     figure.savefig(path)
-    panel = figure.axes[0].get_tightbbox().transformed(figure.dpi_scale_trans.inverted())
-    figure.savefig(path.with_name(f"panel_{path.name}"), bbox_inches=panel)
+    with Image.open(path) as picture:
+        left, bottom, right, top = figure.axes[0].get_tightbbox().extents
+        panel = picture.crop((left, picture.height - top, right, picture.height - bottom))
+        panel.save(path.with_name(f"panel_{path.name}"))
     return str(figure_rst([str(path)], gallery_conf["src_dir"], figure.get_label()))
 
 
@@ -130,7 +133,7 @@ def mark_up_docstring(*given: Any) -> None:
         is_code = bool(line) and (is_code or line.lstrip().startswith(">>>"))
         if is_code:
             continue
-        words = re.split(rf"(?<![\w`])({ANY_FORMULA})(?![\w`'])", line)
+        words = re.split(rf"(?<![\w`*])({ANY_FORMULA})(?![\w`*'])", line)
         for place, word in enumerate(words):
             escaped = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", word).replace("|", r"\|")
             words[place] = f":math:`{FORMULAS[word]}`" if place % 2 else escaped

@@ -21,9 +21,11 @@ def _():
 
     A few points have a label, the others have none. SERAPH learns a distance from both, and a
     certificate bounds how far its metric can be from the best one. Choose points, move them, change
-    a weight, and watch. The weight of the unlabeled pairs is μ, given as a multiple of
-    #(S ∪ D) / #U; λ is the weight of the trace of the metric; and η is the squared distance at
-    which a pair is as likely to be similar as not.
+    a weight, and watch. μ is the weight of the unlabeled pairs, where 1 makes all of them together
+    weigh as much as the labeled ones; λ is the weight of the trace of the metric; and η is the
+    squared distance at which a pair is as likely to be similar as not.
+
+    <style>button[id^="radix"][aria-haspopup="menu"] { display: none; }</style>
     """)
 
 
@@ -61,12 +63,8 @@ def _():
     n_labels = mo.ui.slider(2, 20, value=3, show_value=True, label="Labels for each class")
     seed = mo.ui.slider(0, 20, value=0, show_value=True, label="Seed of the draw")
     weights = [0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
-    mu = mo.ui.slider(
-        steps=weights, value=1.0, show_value=True, label="μ, as a multiple of its ratio"
-    )
-    trace_weight = mo.ui.slider(
-        steps=weights[1:], value=1.0, show_value=True, label="λ, weight of the trace"
-    )
+    mu = mo.ui.slider(steps=weights, value=1.0, show_value=True, label="μ, the unlabeled pairs")
+    trace_weight = mo.ui.slider(steps=weights[1:], value=1.0, show_value=True, label="λ, the trace")
     threshold = mo.ui.slider(0.25, 4.0, 0.25, value=1.0, show_value=True, label="η, the threshold")
     mo.hstack(
         [mo.vstack([data, n_labels, seed]), mo.vstack([mu, trace_weight, threshold])],

@@ -37,4 +37,4 @@ largest = np.argsort(weights)[-8:]
 ax = figure.subplots()
 ax.barh(features.columns[largest], weights[largest])
 ax.set(xlabel="weight of the feature", ylabel="feature", title="Wine, five labels per class")
-figure.set_label("Bars of the eight largest weights: proline and flavanoids are the largest.")
+figure.set_label("Bars of eight weights: four are positive, phenols the largest.")

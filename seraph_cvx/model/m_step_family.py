@@ -262,9 +262,9 @@ class MStepFamily:
                 return sums
         pairs = moments.sums.with_matrix_coordinates(moments.whitening)
         if source.metric is None and source.table is None:  # the paper's start, q(+1) = 0
-            sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0, 0.0)
+            sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0)
         else:
             totals, matrix, _ = pairs.over_unlabeled(source.metrics, SoftLabelTerms(source))
-            sums = SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
+            sums = SoftLabelSums(matrix, float(totals[0]))
         self._label_sums[:] = [(source, moments, sums)]
         return sums

@@ -357,11 +357,6 @@ class MStepObjective:
         """The second moment of pairs weighted as dissimilar: G = sum_k b_k v_k v_k'."""
         return symmetrize(self.pair_moment - self.similar_matrix)
 
-    @property
-    def soft_label_entropy(self) -> float:
-        """The entropy of the soft labels, mu * sum_U H(q_k): the dual value at p = b/c."""
-        return self.mu * self.soft_label_sums.entropy
-
     @cached_property
     def critical_trace_weight(self) -> float:
         """The smallest trace weight at which A = 0 is optimal.

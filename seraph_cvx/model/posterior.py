@@ -132,27 +132,22 @@ def _are_equal(one: FloatArray | Factor | None, other: FloatArray | Factor | Non
 
 @dataclass(frozen=True)
 class SoftLabelSums:
-    """The sums of q(+1) v v', q(+1) and H(q) over U: all that the M-step needs of soft labels."""
+    """The sums of q(+1) v v' and q(+1) over U: all that the M-step needs of soft labels."""
 
     matrix: FloatArray
     total: float
-    entropy: float
 
 
 @dataclass(frozen=True)
 class SoftLabelTerms:
-    """The term of a sweep that sums q and H(q), and weighs v v' by q."""
+    """The term of a sweep that sums q, and weighs v v' by it."""
 
     source: SoftLabels
 
     def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms:
-        """Give q and H(q) of each pair."""
-        if self.source.metric is not None:
-            s = self.source.sharpness * (batch.pairs_of(distances[0]) - self.source.threshold)
-            q = posterior_similar(s)
-            return PairTerms([q, posterior_entropy(s)], q)
-        q = batch.pairs_of(self.source.on(batch))
-        return PairTerms([q, binary_entropy(q)], q)
+        """Give q of each pair."""
+        q = batch.pairs_of(self.source.on(batch, *distances))
+        return PairTerms([q], q)
 
 
 def tabulate(given: ArrayLike, pairs: PairSet, order: IntArray) -> FloatArray:
