@@ -94,8 +94,14 @@ class MStepSolver:
         with one_blas_thread(min(objective.pairs.points.shape)):
             if not self.allow_unattained:
                 require_attained(objective)
-            if self.solver in OWN_SOLVERS:
-                return self._solve_by_own_method(objective, tol, start, start_factor)
+            limit = 20_000 if self.max_iter is None else self.max_iter
+            given = objective, tol, limit, start, self._seconds
+            if self.solver == "newton":
+                return newton_method(*given, watch=self.watch, start_factor=start_factor)
+            if self.solver == "fista":
+                return fista(*given, watch=self.watch)
+            if self.solver == "projected-gradient":
+                return projected_gradient(*given, watch=self.watch)
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -114,26 +120,6 @@ class MStepSolver:
         left = max(self.deadline - time.perf_counter(), 1e-3)  # some take 0 for no limit
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
-
-    def _solve_by_own_method(
-        self,
-        objective: MStepObjective,
-        tol: float,
-        start: FloatArray | None,
-        start_factor: FloatArray | None,
-    ) -> MStepSolution:
-        limit = 20_000 if self.max_iter is None else self.max_iter
-        given = objective, tol, limit, start, self._seconds
-        if self.solver == "newton":
-            return newton_method(*given, watch=self.watch, start_factor=start_factor)
-        if self.solver == "fista":
-            return fista(*given, watch=self.watch)
-        if np.trace(objective.pair_moment) > 1e150:  # its square overflows
-            raise ValueError(
-                "projected-gradient works in the units of the features, and their fourth powers "
-                'overflow: divide X by a constant, or use solver="newton", which is free of units.'
-            )
-        return projected_gradient(*given, watch=self.watch)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
         from .conic import ConicMStep

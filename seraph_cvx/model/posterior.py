@@ -109,13 +109,13 @@ class SoftLabels:
         pairs = ((self.metric, other.metric), (self.table, other.table))
         return all(mine is its or _are_equal(mine, its) for mine, its in pairs)
 
-    @property
-    def metrics(self) -> list[FloatArray | Factor]:
-        """The metrics under which a sweep must compute distances to know q."""
-        return [] if self.metric is None else [self.metric]
+    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms:
+        """Sum q, and weigh v v' by it."""
+        q = batch.pairs_of(self.on(batch, *distances))
+        return PairTerms([q], q)
 
     def on(self, batch: PairBatch, *distances: Array) -> Array | float:
-        """The soft labels of a batch of pairs, given its distances under `metrics`."""
+        """The soft labels of a batch of pairs, given its distances under `metric`."""
         if self.metric is not None:
             return soft_label(distances[0] - self.threshold, self.sharpness)
         if self.table is not None and isinstance(batch, Block):
@@ -136,18 +136,6 @@ class SoftLabelSums:
 
     matrix: FloatArray
     total: float
-
-
-@dataclass(frozen=True)
-class SoftLabelTerms:
-    """The term of a sweep that sums q, and weighs v v' by it."""
-
-    source: SoftLabels
-
-    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms:
-        """Give q of each pair."""
-        q = batch.pairs_of(self.source.on(batch, *distances))
-        return PairTerms([q], q)
 
 
 def tabulate(given: ArrayLike, pairs: PairSet, order: IntArray) -> FloatArray:
