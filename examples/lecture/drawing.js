@@ -34,6 +34,8 @@ const textAt = (x, y, words, more = "") =>
 
 const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", marks }, pool) => {
   const middle = 'text-anchor="middle"', legend = [];
+  const longest = Math.max(0, ...(ticks.y ?? []).map(([, name]) => name.length));
+  const edge = Math.max(BOX.left, 12 + 10 * longest);
   let across = BOX.left, lines = 0;
   for (const [color, name] of Object.entries(names)) { // below the title, never on the curves
     const width = 30 + 8.6 * name.length;
@@ -44,8 +46,8 @@ const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", mark
     across += width + 12;
   }
   const top = BOX.top + BOX.line * lines, bottom = BOX.height - BOX.bottom;
-  const aside = square ? Math.floor((BOX.width - BOX.right - BOX.left - bottom + top) / 2) : 0;
-  const left = BOX.left + aside, right = BOX.width - BOX.right - aside;
+  const aside = square ? Math.floor((BOX.width - BOX.right - edge - bottom + top) / 2) : 0;
+  const left = edge + aside, right = BOX.width - BOX.right - aside;
   const ofX = scaleOf(x.slice(1), log.includes("x"), left, right);
   const ofY = scaleOf(y.slice(1), log.includes("y"), bottom, top);
   const axes = [], said = [];

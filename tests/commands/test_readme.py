@@ -18,7 +18,11 @@ GUIDE = ("certify-any-problem", "distance-features", "does-it-help", "model-your
 GUIDE += ("duality-gap", "race-your-own", "solvers", "supervision", "weights")
 START = ("teacher", "solver-author", "data-scientist", "researcher")
 PAGES = ["README.md", *(f"examples/guide/{name}.md" for name in GUIDE)]
-PAGES += [*(f"examples/start/{name}.md" for name in START), "examples/cheat-sheet.md"]
+PAGES += [
+    *(f"examples/start/{name}.md" for name in START),
+    "examples/cheat-sheet.md",
+    "examples/index.md",
+]
 COSTLY = ("examples/guide/model-your-own.md", "examples/guide/race-your-own.md")
 """They solve many conic problems: slow evidence."""
 
