@@ -3,7 +3,7 @@ The dual of the M-step is a maximum-entropy problem, and its multiplier is the m
 =====================================================================================
 
 Primal and dual have the same optimal value. So any feasible point of the dual proves how far a
-metric is from the optimum, whoever found it.
+metric is from the optimum, no matter who found it.
 """
 
 import numpy as np
@@ -25,23 +25,25 @@ pairs = PairSet.from_labels(X, y)
 objective = MStepObjective(pairs)
 
 # %%
-# The dual gives each pair a probability p of being dissimilar, as undecided as possible,
+# The dual gives each pair a probability :math:`p_k = p_k(-1)` of being dissimilar, as undecided as
+# possible:
 #
-#     maximize sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)
+# .. math:: \max_p \; \sum_k c_k H(p_k) - \eta \left(\sum_k c_k p_k - \beta\right)
 #
-# as long as the pairs called dissimilar, with v v' each, outweigh those told so: M(p) PSD.
+# subject to :math:`M(p) \succeq 0`: the moment of the pairs that :math:`p` calls dissimilar must
+# not be less than the moment of the pairs that are given as dissimilar.
 dual = state_m_step(objective, "dual")
 dual.solve(solver="CLARABEL")
 print(dual.objective.format_labeled())
 
 # %%
-# Strong duality: its value is that of the primal, to which our own solver has no other tie.
+# By strong duality its value is that of the primal, which our own solver computes independently.
 optimum = solve_m_step(objective)
 print(f"dual {dual.value:.8f}, primal {optimum.value:.8f}")
 assert np.isclose(dual.value, optimum.value, rtol=1e-6)
 
 # %%
-# The multiplier of M(p) PSD is the metric, and the p are the posterior (8) of that metric.
+# The multiplier of :math:`M(p) \succeq 0` is the metric, and :math:`p` is its posterior (8).
 multiplier = dual.constraints[0].dual_value
 assert np.allclose(multiplier, optimum.metric, atol=1e-3 * np.trace(optimum.metric))
 by_name = {variable.name(): variable.value for variable in dual.variables()}
@@ -53,10 +55,10 @@ posterior = 1.0 - posterior_similar(scores)
 assert np.max(np.abs(entropic - posterior)) < 1e-3
 
 # %%
-# What is it good for? From any metric the referee makes a feasible p, and so a lower bound. Here
-# are both bounds along a projected gradient from the identity. Its step, after Barzilai and
-# Borwein, is the inverse of the curvature that the last step has seen; f may rise in between, and
-# the bounds do not mind.
+# What is this good for? From any metric the referee makes a feasible :math:`p`, and so a lower
+# bound. Here are both bounds along a projected gradient method from the identity. Its step, due to
+# Barzilai and Borwein, is the inverse of the curvature along the last step. The objective may rise
+# in between; the bounds hold anyway.
 A, step, records = np.eye(4), 1e-3, []
 gradient = objective.gradient(A)
 for number in range(500):
@@ -74,7 +76,8 @@ assert certificate.duality_gap <= 1e-8
 assert all(low <= optimum.value + 1e-9 <= high + 2e-9 for _, high, low in records)
 
 # %%
-# The bounds closing on the optimum; and p of the dual against the posterior.
+# The picture shows how the bounds close in on the optimum, and compares the dual's p with the
+# posterior.
 figure = new_figure(32.0 / 3.0, 5.2, "Two problems, one value: M-step and maximum entropy")
 grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
 numbers, primal, lower = np.transpose(records)
@@ -89,7 +92,8 @@ enlarge_text(ax)
 ax = figure.add_subplot(grid[:, 1])
 ax.plot([0, 1], [0, 1], color="black", linewidth=1)
 ax.plot(posterior, entropic, "o", color=PALETTE[2], alpha=0.5, markersize=5)
-ax.set(xlabel="p(−1) by (8) at the optimal metric", ylabel="p of the maximum-entropy dual")
+ax.set(xlabel="p(−1) by (8) at the optimal metric", ylabel="p(−1) by the dual")
 ax.set_aspect("equal")
-ax.set_title("The p of the dual is the posterior")
+ax.set_title("The dual finds the posterior")
 enlarge_text(ax)
+figure.set_label("A band around the optimum narrows to nothing; all dots of p lie on the diagonal.")

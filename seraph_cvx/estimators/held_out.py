@@ -106,19 +106,20 @@ class HeldOut:
     def verdict(self) -> str:
         """What the gain shows, in a sentence."""
         if self.gain > self.margin:
-            return "The labels show that the prediction is better than the baseline."
+            return "The labels show a gain over the baseline."
         if self.gain < -self.margin:
-            return "The labels show that the baseline is better."
-        return "The labels do not show a difference: it may be chance."
+            return "The labels show a loss against the baseline."
+        return "This may be chance: the interval includes zero."
 
     def __str__(self) -> str:
         """The errors, and what they show, in a few sentences."""
-        metric = "helps" if self.keeps_metric else "does not help, and the Euclidean one is kept"
+        metric = "helps" if self.keeps_metric else "does not help, so the Euclidean one is used"
         return (
-            f"{self.n} labels, each held out from {self.n_fits} fits: {self.error:.1%} wrong by "
-            f"{self.classifier!r}, {self.baseline:.1%} by {BASELINE!r} (gain {self.gain:+.1%}, 95 "
-            f"% interval {self.gain - self.margin:+.1%} to {self.gain + self.margin:+.1%}). "
-            f"{self.verdict} The learned metric {metric} ({self.metric_gain:+.1%})."
+            f"{self.n} labels, each held out in turn ({self.n_fits} fits): {self.error:.1%} wrong "
+            f"with {self.classifier!r}, {self.baseline:.1%} with {BASELINE!r}. Gain "
+            f"{self.gain:+.1%}, 95% interval {self.gain - self.margin:+.1%} to "
+            f"{self.gain + self.margin:+.1%}. {self.verdict} The learned metric {metric} "
+            f"({self.metric_gain:+.1%})."
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
 from ..proof.rounding import UNIT, product_above
-from .penalty import Constraint, DualTerms, Multiplier
+from .penalty import Constraint, Multiplier
 from .products_above import square_above
 
 MARGINS = (16.0 * UNIT, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
@@ -53,13 +53,6 @@ class TraceBound(Constraint):
             excess = max(0.0, float(np.trace(Y)) - self.weight)
             Y = Y - excess / len(Y) * np.eye(len(Y))
         return np.asarray(Y)
-
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """The multiplier Z = nu * I and its conjugate nu * bound, with a new variable nu >= 0."""
-        import cvxpy as cp
-
-        nu = cp.Variable(nonneg=True, name="nu")
-        return DualTerms(nu * np.eye(n_features), weight * nu, [])
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """The least multiple of I that makes the gradient PSD."""

@@ -51,14 +51,6 @@ class Multiplier(NamedTuple):
     slack: FloatArray | None = None
 
 
-class DualTerms(NamedTuple):
-    """A penalty in the dual statement: subtract `conjugate`, add `matrix` to M(p)."""
-
-    matrix: Any
-    conjugate: Any
-    constraints: list[Any]
-
-
 class TermPoint(NamedTuple):
     """A smooth function of the metric at A: value, gradient, and how that changes along D."""
 
@@ -73,9 +65,8 @@ class Penalty(ABC):
     A block of your own is a class with four methods: `value`, `subgradient`, `conjugate`, and
     `expression` or `constraints`. :func:`seraph_cvx.penalties.check_penalty` tests them. With
     these it can be stated, solved by conic solvers and certified. A block that also has `is_smooth`
-    or `prox` can be solved by this package's own solver; one that has `dual_terms` has its place in
-    the dual statement. `examples/guide/model-your-own.md` shows one. All other methods have a
-    default; a block that knows better overrides them.
+    or `prox` can be solved by this package's own solver. `examples/guide/model-your-own.md` shows
+    one. All other methods have a default; a block that knows better overrides them.
 
     Attributes
     ----------
@@ -161,13 +152,6 @@ class Penalty(ABC):
         raise NotImplementedError(
             f"{self.name} has no proximal step: it lacks the method prox. Write it, or set "
             "is_smooth where the penalty is; or use a conic solver."
-        )
-
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """A matrix Z and P*(Z) as CVXPY expressions of new variables."""
-        raise NotImplementedError(
-            f"{self.name} has no dual statement: it lacks the method dual_terms. Use "
-            'formulation="primal".'
         )
 
     def at(self, A: FloatArray) -> TermPoint:

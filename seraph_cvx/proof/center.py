@@ -73,6 +73,7 @@ def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Star
             mu, count = max(FALL * mu, last), 0
 
 
+@np.errstate(all="ignore")  # of an infeasible problem the points grow until they overflow
 def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, mu: float) -> Any:
     """The point y after a step, x, its slack, mu times the rest of y, and whether y was near."""
     A, b, zero = program.A.tocsr(), program.b, cones.zero
@@ -88,9 +89,8 @@ def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, 
     s = b - A @ x
     s[zero] = 0.0
     image = metric.times(s)
-    with np.errstate(all="ignore"):
-        move = y - image / mu
-        decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu / mu
+    move = y - image / mu
+    decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu / mu
     step = _largest_step(cones, y, move) if np.isfinite(decrement) else None
     if step is None:
         return None

@@ -57,10 +57,10 @@ def test_fit_reports_held_out_errors_and_apply_uses_what_they_favor(flowers, new
     model = load_model("m.npz")
     found = model[-1].held_out_
     for phrase in (
-        f"each of {found.n} held out, the metric learned anew in {found.n_fits} fits",
+        f"{found.n} labels, each held out in turn; the metric relearned in {found.n_fits} fits",
         f"nearest row {found.errors['nearest']:.1%} {found.baseline:.1%}",
         f"logistic regression {found.errors['logistic']:.1%} {found.errors['plain-logistic']:.1%}",
-        f"apply --predict uses {found.classifier}",
+        f"apply --predict will use {found.classifier}",
         f"gain {100 * found.gain:.1f} points, 95% interval {100 * (found.gain - found.margin):.1f}",
         f"the {'learned' if found.keeps_metric else 'Euclidean'} metric",
     ):
@@ -70,7 +70,7 @@ def test_fit_reports_held_out_errors_and_apply_uses_what_they_favor(flowers, new
     chosen = words(
         run("fit flowers.csv --label species --force --classifier plain-logistic").stdout
     )
-    assert "apply --predict uses plain-logistic." in chosen
+    assert "apply --predict will use plain-logistic." in chosen
     assert load_model("flowers.metric.npz")[-1].classifier_ == "plain-logistic"
 
 

@@ -209,8 +209,8 @@ def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table
 def test_advice_names_options_of_the_command(table, monkeypatch):
     inner = ConicMStep._run
 
-    def inaccurately(self, options, warm_start):
-        metric, *rest = inner(self, options, warm_start)
+    def inaccurately(self, options):
+        metric, *rest = inner(self, options)
         return 1.1 * metric, *rest
 
     monkeypatch.setattr(ConicMStep, "_run", inaccurately)

@@ -44,7 +44,6 @@ RESULTS = [
     "seraph_cvx.theory.verification.PaperReport",
     "seraph_cvx.theory.claim.ClaimResult",
     "seraph_cvx.penalties.penalty.Multiplier",
-    "seraph_cvx.penalties.penalty.DualTerms",
     "seraph_cvx.penalties.penalty.TermPoint",
 ]
 """Classes that public functions return: nobody imports them, but their attributes are read."""
