@@ -99,6 +99,8 @@ def seraph_cvx(arguments, *_):
         pattern = f"{'set' if kind else 'exercise'}_{number}_*.py"
         (exercise,) = (REPOSITORY / "examples" / "exercises").glob(pattern)
         shutil.copy(exercise, arguments[2])
+    if arguments[0] == "explore":
+        pytest.importorskip("marimo", reason="marimo is not installed")
     if "--redraw" in arguments:
         shutil.copytree(
             REPOSITORY / "examples" / "solver-comparison" / "small", "small", dirs_exist_ok=True

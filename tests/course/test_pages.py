@@ -14,7 +14,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from course import LECTURE as FOLDER
-from export import _chapter
+
+pytest.importorskip("marimo", reason="marimo is not installed: the extra `lecture` brings it")
+
+from export import _chapter  # noqa: E402
 
 pytestmark = pytest.mark.once
 
