@@ -14,6 +14,7 @@ from typing import Any
 
 from docutils import nodes
 from PIL import Image
+from sklearn.datasets import load_wine
 from sphinx.addnodes import download_reference
 from sphinx.errors import ExtensionError
 from sphinx_gallery.scrapers import figure_rst
@@ -101,7 +102,7 @@ SCRIPTS = HERE / "_scripts"
 one of its own, with links to ours."""
 SCRIPTS.mkdir(exist_ok=True)
 (SCRIPTS / "GALLERY_HEADER.rst").write_text(
-    "Gallery\n=======\n\nNine scripts, one idea each. Each tests its own claims by assertions.\n"
+    "Gallery\n=======\n\nEight scripts, one idea each. Each tests its own claims by assertions.\n"
 )
 for link in SCRIPTS.glob("plot_*"):
     link.unlink()
@@ -190,11 +191,18 @@ class CourseExport:
 
 
 def write_samples(app: Any, error: Exception | None) -> None:
-    """The paper's claims, as the command writes them."""
+    """The report and the picture of a fit, and the paper's claims, as commands write them."""
     if app.builder.format != "html" or error is not None:
         return
     folder = Path(app.outdir) / "samples"
     folder.mkdir(exist_ok=True)
+    wine = load_wine(as_frame=True)
+    kind = wine.target.map({0: "A", 1: "B", 2: "C"}).where(wine.target.index % 6 == 1)
+    wine.data.assign(kind=kind).to_csv(folder / "wine.csv", index=False)
+    command = [sys.executable, "-m", "seraph_cvx", "fit", "wine.csv", "--force"]
+    command += ["--label", "kind", "--picture", "fit.png"]
+    with (folder / "fit.txt").open("w") as file:
+        subprocess.run(command, cwd=folder, stdout=file, check=True)
     drawn = load_sampling("iris")
     report = seraph_cvx.verify_paper(drawn.X, drawn.y, name="iris").to_html()
     report = report.replace("<body>", f"<body>{BACK}", 1).replace(POLICY, f"{POLICY}; {ALLOWED}", 1)

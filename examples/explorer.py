@@ -11,7 +11,7 @@ with app.setup:
 
     from seraph_cvx import SERAPH
     from seraph_cvx.plots import MetricDisplay
-    from seraph_cvx.plots.style import PALETTE, new_figure, picture_bytes
+    from seraph_cvx.plots.style import picture_bytes
 
 
 @app.cell(hide_code=True)
@@ -45,12 +45,6 @@ def draw_points(name, rng):
         kept = np.sort(rng.choice(len(flowers.target), 120, replace=False))
         X, classes = flowers.data[kept][:, [1, 2]], flowers.target[kept]
     return (X - X.mean(axis=0)) / X.std(axis=0), classes
-
-
-@app.function
-def show(figure, alt):
-    """A figure as a picture with a description for those who do not see it."""
-    return mo.image(picture_bytes(figure, "png", dpi=120), alt=alt, width="100%")
 
 
 @app.cell(hide_code=True)
@@ -136,31 +130,13 @@ def _(X, classes, labeled, model, y):
         model, X, classes, features=(0, 1), labeled=y >= 0
     ).draw()
     _figure.axes[0].plot(*X[labeled.value], "o", color="black", fillstyle="none", markersize=16)
-    show(
-        _figure,
-        "Left the points, with a circle around the one to move, and the ellipse of pairs that are "
-        "as likely similar as not; right the same points where Euclidean distances are the learned "
-        "ones.",
+    mo.image(
+        picture_bytes(_figure, "png", dpi=120),
+        alt="Left the points, with a circle around the one to move, and the ellipse of pairs that "
+        "are as likely similar as not; right the same points where Euclidean distances are the "
+        "learned ones.",
+        width="100%",
     )
-
-
-@app.cell(hide_code=True)
-def _(X, classes, model):
-    _first, _second = np.triu_indices(len(X), 1)
-    _is_similar = classes[_first] == classes[_second]
-    _pairs = np.stack([X[_first], X[_second]], axis=1)
-    _distances = {
-        "Euclidean distance": np.linalg.norm(X[_first] - X[_second], axis=1),
-        "learned distance": model.pair_distance(_pairs),
-    }
-    _figure = new_figure(11, 3.2)
-    for _ax, (_name, _d) in zip(_figure.subplots(1, 2), _distances.items(), strict=True):
-        _of_kinds = {"same class": _d[_is_similar], "different classes": _d[~_is_similar]}
-        _ax.hist(_of_kinds.values(), bins=30, color=PALETTE[:2], label=list(_of_kinds))
-        _ax.axvline(np.sqrt(model.threshold), color="black", linestyle="--", label="√η")
-        _ax.set(xlabel=_name, ylabel="pairs")
-        _ax.legend(frameon=False)
-    show(_figure, "Histograms of the distances of all pairs, before and after learning.")
 
 
 @app.cell(hide_code=True)

@@ -46,8 +46,8 @@ def describe_outcome(first: MStepObjective, L: FloatArray) -> str:
     elif are_similar:
         cause = nothing_apart
     else:
-        limit = first.critical_trace_weight
         is_plain = first.manifold_term is None and not first.penalties
+        limit = first.critical_trace_weight if is_plain else 0.0
         bound = f" (it has to be below {limit:.3g})" if is_plain and limit else ""
         cause = (
             f"the trace weight{'' if is_plain else ' or another penalty'} is too large for these "

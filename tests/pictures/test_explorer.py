@@ -45,7 +45,7 @@ def test_browser_a_choice_or_a_moved_point_changes_the_metric_and_controls_have_
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.goto(f"http://{address}")
         page.get_by_text("iterations: ").wait_for(timeout=120_000)
-        page.locator("img").nth(1).wait_for(timeout=60_000)
+        page.locator("img").first.wait_for(timeout=60_000)
         for choose in (
             lambda: page.get_by_label("Points").select_option("two moons"),
             lambda: page.get_by_role("slider").nth(5).press("PageUp"),  # a point, by the keyboard
