@@ -73,8 +73,8 @@ def demo(
             gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
             draw_demo(out, sampling, table, seraph, gaps, kept)
             say(
-                "  Its gaps are those of the M-steps with each metric's own soft labels; the gap of\n"
-                "  the certificate is that of the last M-step. Both close at a fixed point."
+                "  Its gaps are those of the M-steps with each metric's own soft labels; the gap\n"
+                "  of the certificate is that of the last M-step. Both close at a fixed point."
             )
         finish(seraph.status_, kept)
 
@@ -340,7 +340,14 @@ def scale_points(table: UserTable, reading: Reading) -> tuple[list[tuple[str, An
         steps.append(("impute", SimpleImputer(strategy=reading.impute)))
     if reading.standardize:
         steps.append(("scale", StandardScaler()))
-    Z = Pipeline(steps).fit_transform(X) if steps else X
+    before = Pipeline(steps).fit(X) if steps else None
+    if reading.standardize and reading.scale_text != "value":
+        scaler, names = steps[-1][1], np.array(table.feature_names)
+        for column in table.texts:
+            coded = np.char.startswith(names, f"{column}=")
+            total = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
+            scaler.scale_[coded] = total if reading.scale_text == "column" else 1.0
+    Z = X if before is None else before.transform(X)
     cure = "leave out --no-standardize"
     if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):
         alert(f"Note: {doubtful}")

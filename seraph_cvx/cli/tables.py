@@ -100,6 +100,14 @@ class Reading(Notation):
             metavar="COLUMN",
         ),
     ] = field(default_factory=list)
+    scale_text: Annotated[
+        Literal["column", "value", "none"],
+        listed(
+            TABLE,
+            "How much the features of --one-hot count. column: those of one column together as "
+            "much as one of numbers. value: each of them does. none: 0 and 1 as they are.",
+        ),
+    ] = "column"
     impute: Annotated[
         Literal["median", "mean"] | None,
         listed(TABLE, "Fill empty cells by the median or the mean of their column."),
