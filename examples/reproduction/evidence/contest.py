@@ -163,6 +163,9 @@ def _logistic():
 
 CONTESTANTS: dict[str, Contestant] = {
     DEFAULT: Contestant("SERAPH", SERAPH),
+    "seraph-auto": Contestant(
+        'SERAPH(classifier="auto")', lambda: make_pipeline(SERAPH(classifier="auto")), False
+    ),
     "seraph-hyper": Contestant("SERAPH hyper", partial(SERAPH, setting="hyper")),
     "seraph-cv": Contestant("SERAPHCV", SERAPHCV),
     **{
