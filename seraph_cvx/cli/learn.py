@@ -73,8 +73,8 @@ def demo(
             gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
             draw_demo(out, sampling, table, seraph, gaps, kept)
             say(
-                "  Its gaps are those of the M-steps with each metric's own soft labels; the gap of\n"
-                "  the certificate is that of the last M-step. Both close at a fixed point."
+                "  Its gaps are those of the M-steps with each metric's own soft labels; the gap\n"
+                "  of the certificate is that of the last M-step. Both close at a fixed point."
             )
         finish(seraph.status_, kept)
 
