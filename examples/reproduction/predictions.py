@@ -126,14 +126,14 @@ def measure(
             frame = table_of(name, data_dir)
             runs = pd.DataFrame([run_once(frame, rows, labels, draw) for draw in range(draws)])
             found.append(runs.assign(table=name))
-            say(_row(name, runs))
+            say(summarize(name, runs))
         page = _page(found, labels, rows, draws)
         if out is not None:
             write_whole(out, page.encode())
         say(page)
 
 
-def _row(name: str, runs: pd.DataFrame) -> str:
+def summarize(name: str, runs: pd.DataFrame) -> str:
     mean = runs.drop(columns="table", errors="ignore").astype(float).mean()
     claim = runs["claimed"] - runs["gain"]
     error = float(claim.std(ddof=1) / np.sqrt(len(claim))) if len(claim) > 1 else np.nan
@@ -160,8 +160,8 @@ def _page(found: list[pd.DataFrame], labels: int, rows: int, draws: int) -> str:
             "| table | nearest row | logistic regression | nearest by SERAPH | `--predict` | its "
             "gain | claimed | claimed less true | margin | covered | seconds |",
             "| --- " * 11 + "|",
-            *[_row(str(one["table"].iloc[0]), one) for one in found],
-            _row("all", whole),
+            *[summarize(str(one["table"].iloc[0]), one) for one in found],
+            summarize("all", whole),
             "",
             f"The most that `--predict` errs above the better of the nearest row and logistic "
             f"regression, on the mean of a table: {100 * excess.max():+.1f} points.",

@@ -1,0 +1,43 @@
+"""Evidence: the program that checks claims does what the commands do, and counts as it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from predictions import OWN, run_once, summarize, table_of
+
+pytestmark = pytest.mark.once
+
+
+def test_tables_have_enough_rows_and_two_have_categories():
+    tables = [table_of(name, None) for name in OWN]
+    assert min(map(len, tables)) > 500
+    assert sum(any(kind.kind not in "if" for kind in frame.dtypes[:-1]) for frame in tables) == 2
+
+
+def test_a_run_is_judged_on_rows_that_the_fit_never_saw():
+    run = run_once(table_of("shop", None)[:400], n_rows=60, n_labels=30, draw=0)
+    errors = {run[name] for name in ("predicted", "plain-nearest", "plain-logistic", "nearest")}
+    assert 0.1 < min(errors) < max(errors) < 0.9
+    assert run["gain"] == run["plain-nearest"] - run["predicted"]
+    assert run["covered"] == (abs(run["claimed"] - run["gain"]) <= run["margin"])
+
+
+def test_the_summary_is_of_means_over_draws():
+    runs = pd.DataFrame(
+        {
+            "plain-nearest": [0.4, 0.3],
+            "plain-logistic": [0.3, 0.3],
+            "nearest": [0.2, 0.4],
+            "predicted": [0.2, 0.2],
+            "gain": [0.2, 0.1],
+            "claimed": [0.1, 0.1],
+            "margin": [0.15, 0.05],
+            "covered": [True, False],
+            "seconds": [1.0, 2.0],
+        }
+    )
+    error = 100 * np.std([-0.1, 0.0], ddof=1) / np.sqrt(2)
+    numbers = f"35.0 | 30.0 | 30.0 | 20.0 | 15.0 | 10.0 | -5.0 ± {error:.1f} | 10.0 | 50% | 1.5"
+    assert summarize("t", runs) == f"| t | {numbers} |"
