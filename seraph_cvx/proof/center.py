@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Array
-from .cones import ConeProduct
-from .gram import saddle_solver
+from .cones import ConeProduct, Nonnegative
 from .program import ConicProgram
 from .start import Start
 from .steps import Steps
@@ -54,7 +53,8 @@ def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Star
         for v, dual in ((start.y, True), (start.s, False))
     )
     y[cones.zero], x = 0.0, start.x
-    last = LAST * max(1.0, abs(program.value(start.x))) / cones.degree
+    value = program.value(start.x) + program.sign * program.offset
+    last = LAST * max(1.0, abs(value)) / cones.degree
     mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
     count = 0
     while count < MOST_STEPS and not steps.is_over:
@@ -75,22 +75,21 @@ def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Star
 
 def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, mu: float) -> Any:
     """The point y after a step, x, its slack, mu times the rest of y, and whether y was near."""
-    A, b, zero = program.A.tocsr(), program.b, cones.zero
-    metric = cones.metric(y, dual=True)
-    M = metric.gram(A) if program.P is None else metric.gram(A) + mu * program.P
-    solver = saddle_solver(M, A[zero])
+    A, b, P = program.A, program.b, program.P
+    solver = cones.metric(y, dual=True).solver(A, cones.zero, None if P is None else mu * P)
     if solver is None:
         return None
-    slack = b - A @ x
-    slope = 2.0 * (A.T @ y) + program.c + (0.0 if program.P is None else program.P @ x)
-    change, multipliers = solver(A.T @ metric.times(slack) - mu * slope, slack[zero])
-    x = x + change
+    slope = 2.0 * (A.T @ y) + program.c + (0.0 if P is None else P @ x)
+    change, product = solver(-mu * slope, b - A @ x)
+    x, multipliers = x + change, product[cones.zero]
     s = b - A @ x
-    s[zero] = 0.0
-    image = metric.times(s)
+    s[cones.zero] = product[cones.zero] = 0.0
+    for group in cones.groups:
+        if isinstance(group, Nonnegative):  # where it is small, more accurate than b - Ax
+            s[group.rows] = -product[group.rows] / np.square(y[group.rows])
     with np.errstate(all="ignore"):
-        move = y - image / mu
-        decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu / mu
+        move = y + product / mu
+        decrement = cones.degree - 2.0 * float(y @ s) / mu - float(s @ product) / mu / mu
     step = _largest_step(cones, y, move) if np.isfinite(decrement) else None
     if step is None:
         return None

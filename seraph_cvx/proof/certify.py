@@ -526,15 +526,15 @@ def _add_bounds(
         evidence.add(None, upper_bound(program, start, tolerance, steps))
     if evidence.gap(program) <= NEAR or evidence.moved:
         return
-    if is_quadratic and not is_small:
-        _add_bracket(evidence, program, center, tolerance, steps)
-    elif is_good and not program.is_polyhedral:
+    if is_good:
         for point in centered(inner, near, steps):
             _add_dual(evidence, inner, point, faces, tolerance, steps)
             outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
             evidence.add(None, upper_bound(program, outer, tolerance, steps))
             if evidence.gap(program) <= NEAR:
-                break
+                return
+    if is_quadratic and not is_small:
+        _add_bracket(evidence, program, center, tolerance, steps)
 
 
 def _add_bracket(
