@@ -364,7 +364,7 @@ def _search(
     if program.P is None and program.is_polyhedral:
         for proof in prove_polyhedral(program, None, tolerance, steps):
             evidence.add_exact(proof)
-    elif not (tolerance or program.is_polyhedral):
+    elif not tolerance:
         ends = consistent_ends(program, start)
         if ends:
             moved = _search_without(program, start, ends, steps, is_whole)
