@@ -32,11 +32,11 @@ LAST = 1e-7
 FALL = 0.25
 """By how much mu falls from one center to the next: some four steps of Newton's method."""
 
-MOST_STEPS = 25
-"""Newton steps from one center to the next: where rounding decides, there are no more."""
+TRIES = ((1e-12, 12), (1e-6, 25))
+"""How far, relatively, the start is moved into the cones, and Newton steps to a center, at most.
 
-PUSHED = 1e-6
-"""How far, relatively, the start is moved into the cones: beyond the errors of its equations."""
+The second is beyond the errors of its equations; where rounding decides, there are no more steps.
+"""
 
 NEAR_CENTER = 0.5
 """The square of a Newton step's length in the metric: below 1 it ends inside the cones."""
@@ -48,29 +48,32 @@ LEAST_STEP = 1e-4
 def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Start]:
     """Points inside the cones from an approximate one, nearer and nearer to the optimum."""
     cones = ConeProduct(program.cones)
-    y, s = (
-        cones.pushed(v, PUSHED * max(1.0, float(np.abs(v).max(initial=0.0))), dual)
-        for v, dual in ((start.y, True), (start.s, False))
-    )
-    y[cones.zero], x = 0.0, start.x
     value = program.value(start.x) + program.sign * program.offset
     last = LAST * max(1.0, abs(value)) / cones.degree
-    mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
-    count = 0
-    while count < MOST_STEPS and not steps.is_over:
-        count += 1
-        steps.begin(f"centering for a gap of {mu * cones.degree:.1g}")
-        step = _newton_step(program, cones, x, y, mu)
-        if step is None:
-            return
-        y, x, s, multipliers, is_near = step
-        if is_near:
-            whole = y.copy()
-            whole[cones.zero] = multipliers / mu
-            yield Start(x, s, whole, "centered", start.solver)
-            if mu <= last:
-                return
-            mu, count = max(FALL * mu, last), 0
+    for depth, most in TRIES:
+        y, s = (
+            cones.pushed(v, depth * max(1.0, float(np.abs(v).max(initial=0.0))), dual)
+            for v, dual in ((start.y, True), (start.s, False))
+        )
+        y[cones.zero], x, count = 0.0, start.x, 0
+        mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
+        for group in cones.groups:  # where both are small, y grows
+            products = np.einsum("ij,ij->i", y[group.rows], s[group.rows])[:, None]
+            y[group.rows] *= np.sqrt(np.maximum(1.0, mu * group.degree / products))
+        while count < most and not steps.is_over:
+            count += 1
+            steps.begin(f"centering for a gap of {mu * cones.degree:.1g}")
+            step = _newton_step(program, cones, x, y, mu)
+            if step is None:
+                break
+            y, x, s, multipliers, is_near = step
+            if is_near:
+                whole = y.copy()
+                whole[cones.zero] = multipliers / mu
+                yield Start(x, s, whole, "centered", start.solver)
+                if mu <= last:
+                    break
+                mu, count = max(FALL * mu, last), 0
 
 
 def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, mu: float) -> Any:
