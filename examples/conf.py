@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from PIL import Image
+from sklearn.datasets import load_wine
 from sphinx.addnodes import download_reference
 from sphinx.errors import ExtensionError
 from sphinx_gallery.scrapers import figure_rst
+from sphinx_gallery.utils import scale_image
 
 import seraph_cvx
 from seraph_cvx.datasets import load_sampling
@@ -73,9 +76,20 @@ def save_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, 
     figure = block_vars["example_globals"].pop("figure", None)
     if figure is None:
         return ""
-    path = next(block_vars["image_path_iterator"])
+    path = Path(next(block_vars["image_path_iterator"]))
     figure.savefig(path)
-    return str(figure_rst([path], gallery_conf["src_dir"]))
+    with Image.open(path) as picture:
+        left, bottom, right, top = figure.axes[0].get_tightbbox().extents
+        panel = picture.crop((left, picture.height - top, right, picture.height - bottom))
+        panel.save(path.with_name(f"panel_{path.name}"))
+    return str(figure_rst([str(path)], gallery_conf["src_dir"], figure.get_label()))
+
+
+def show_one_panel(app: Any) -> None:
+    """Make thumbnails of the first panel of each picture: several are too small to be read."""
+    for panel in (HERE / "gallery" / "images").glob("panel_*_001.png"):
+        name = panel.stem.removeprefix("panel_").replace("_001", "_thumb.png")
+        scale_image(str(panel), str(panel.with_name("thumb") / name), 400, 280)
 
 
 def number_of(file: Path | str) -> int:
@@ -88,7 +102,7 @@ SCRIPTS = HERE / "_scripts"
 one of its own, with links to ours."""
 SCRIPTS.mkdir(exist_ok=True)
 (SCRIPTS / "GALLERY_HEADER.rst").write_text(
-    "Gallery\n=======\n\nNine scripts, one idea each. Each tests its own claims by assertions.\n"
+    "Gallery\n=======\n\nEight scripts, one idea each. Each tests its own claims by assertions.\n"
 )
 for link in SCRIPTS.glob("plot_*"):
     link.unlink()
@@ -102,15 +116,29 @@ sphinx_gallery_conf = {
     "image_scrapers": (save_figure,),
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
 }
 
 
-def escape_docstring(*given: Any) -> None:
-    """Docstrings are plain text: bars are absolute values, and names may end in an underscore."""
+WRITTEN = (HERE / "_templates" / "formulas.txt").read_text(encoding="utf-8")
+FORMULAS = dict(line.split("\t") for line in WRITTEN.splitlines())
+"""Docstrings are plain text, for terminals; here their formulas are in LaTeX, the longest first."""
+ANY_FORMULA = "|".join(map(re.escape, sorted(FORMULAS, key=len, reverse=True)))
+
+
+def mark_up_docstring(*given: Any) -> None:
+    """Write the formulas of a docstring; elsewhere bars and last underscores are what they are."""
     lines: list[str] = given[-1]
+    is_code = False
     for k, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...")):
-            lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", line).replace("|", r"\|")
+        is_code = bool(line) and (is_code or line.lstrip().startswith(">>>"))
+        if is_code:
+            continue
+        words = re.split(rf"(?<![\w`*])({ANY_FORMULA})(?![\w`*'])", line)
+        for place, word in enumerate(words):
+            escaped = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", word).replace("|", r"\|")
+            words[place] = f":math:`{FORMULAS[word]}`" if place % 2 else escaped
+        lines[k] = "".join(words)
 
 
 def skip_foreign(
@@ -163,11 +191,18 @@ class CourseExport:
 
 
 def write_samples(app: Any, error: Exception | None) -> None:
-    """The paper's claims, as the command writes them."""
+    """The report and the picture of a fit, and the paper's claims, as commands write them."""
     if app.builder.format != "html" or error is not None:
         return
     folder = Path(app.outdir) / "samples"
     folder.mkdir(exist_ok=True)
+    wine = load_wine(as_frame=True)
+    kind = wine.target.map({0: "A", 1: "B", 2: "C"}).where(wine.target.index % 6 == 1)
+    wine.data.assign(kind=kind).to_csv(folder / "wine.csv", index=False)
+    command = [sys.executable, "-m", "seraph_cvx", "fit", "wine.csv", "--force"]
+    command += ["--label", "kind", "--picture", "fit.png"]
+    with (folder / "fit.txt").open("w") as file:
+        subprocess.run(command, cwd=folder, stdout=file, check=True)
     drawn = load_sampling("iris")
     report = seraph_cvx.verify_paper(drawn.X, drawn.y, name="iris").to_html()
     report = report.replace("<body>", f"<body>{BACK}", 1).replace(POLICY, f"{POLICY}; {ALLOWED}", 1)
@@ -246,9 +281,10 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     course = CourseExport()
     app.connect("builder-inited", course.start, priority=100)
+    app.connect("builder-inited", show_one_panel, priority=800)
     app.connect("builder-inited", course.finish, priority=900)
     app.connect("source-read", prepare_page)
-    app.connect("autodoc-process-docstring", escape_docstring)
+    app.connect("autodoc-process-docstring", mark_up_docstring)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", link_course)
     app.connect("html-page-context", link_back)

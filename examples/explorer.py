@@ -11,7 +11,7 @@ with app.setup:
 
     from seraph_cvx import SERAPH
     from seraph_cvx.plots import MetricDisplay
-    from seraph_cvx.plots.style import PALETTE, new_figure, picture_bytes
+    from seraph_cvx.plots.style import picture_bytes
 
 
 @app.cell(hide_code=True)
@@ -20,9 +20,12 @@ def _():
     # A metric from a few labels
 
     A few points have a label, the others have none. SERAPH learns a distance from both, and a
-    certificate bounds how far its metric can be from the best one. Choose points, move a
-    weight, and watch: μ weighs the unlabeled pairs, as a multiple of #(S ∪ D) / #U, λ the trace
-    of the metric, and η is the squared distance at which a pair is as likely similar as not.
+    certificate bounds how far its metric can be from the best one. Choose points, move them, change
+    a weight, and watch. μ is the weight of the unlabeled pairs, where 1 makes all of them together
+    weigh as much as the labeled ones; λ is the weight of the trace of the metric; and η is the
+    squared distance at which a pair is as likely to be similar as not.
+
+    <style>button[id^="radix"][aria-haspopup="menu"] { display: none; }</style>
     """)
 
 
@@ -44,12 +47,6 @@ def draw_points(name, rng):
     return (X - X.mean(axis=0)) / X.std(axis=0), classes
 
 
-@app.function
-def show(figure, alt):
-    """A figure as a picture with a description for those who do not see it."""
-    return mo.image(picture_bytes(figure, "png", dpi=120), alt=alt, width="100%")
-
-
 @app.cell(hide_code=True)
 def _():
     data = mo.ui.dropdown(
@@ -60,12 +57,8 @@ def _():
     n_labels = mo.ui.slider(2, 20, value=3, show_value=True, label="Labels for each class")
     seed = mo.ui.slider(0, 20, value=0, show_value=True, label="Seed of the draw")
     weights = [0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
-    mu = mo.ui.slider(
-        steps=weights, value=1.0, show_value=True, label="μ, as a multiple of its ratio"
-    )
-    trace_weight = mo.ui.slider(
-        steps=weights[1:], value=1.0, show_value=True, label="λ, weight of the trace"
-    )
+    mu = mo.ui.slider(steps=weights, value=1.0, show_value=True, label="μ, the unlabeled pairs")
+    trace_weight = mo.ui.slider(steps=weights[1:], value=1.0, show_value=True, label="λ, the trace")
     threshold = mo.ui.slider(0.25, 4.0, 0.25, value=1.0, show_value=True, label="η, the threshold")
     mo.hstack(
         [mo.vstack([data, n_labels, seed]), mo.vstack([mu, trace_weight, threshold])],
@@ -79,12 +72,43 @@ def _():
 @app.cell
 def _(data, n_labels, seed):
     _rng = np.random.default_rng(seed.value)
-    X, classes = draw_points(data.value, _rng)
-    y = np.full(len(X), -1)
+    drawn, classes = draw_points(data.value, _rng)
+    y = np.full(len(drawn), -1)
     for _label in np.unique(classes):
         _of_class = np.flatnonzero(classes == _label)
         y[_rng.choice(_of_class, n_labels.value, replace=False)] = _label
-    return X, classes, y
+    moved = drawn.copy()  # which the two sliders of a point change
+    count_moves, set_count = mo.state(0)
+    labeled = mo.ui.dropdown(
+        {f"{k}, of class {classes[k]}": k for k in np.flatnonzero(y >= 0).tolist()},
+        value=f"{np.flatnonzero(y >= 0)[0]}, of class {classes[y >= 0][0]}",
+        label="Labeled point to move",
+    )
+    return classes, count_moves, labeled, moved, set_count, y
+
+
+@app.cell(hide_code=True)
+def _(labeled, moved, set_count):
+    def _slider(axis, label):
+        def move(to):
+            moved[labeled.value, axis] = to
+            set_count(lambda count: count + 1)
+
+        start = round(float(np.clip(moved[labeled.value, axis], -4.0, 4.0)), 1)
+        return mo.ui.slider(
+            -4.0, 4.0, 0.1, value=start, show_value=True, label=label, on_change=move
+        )
+
+    across, up = _slider(0, "Its first feature"), _slider(1, "Its second feature")
+    mo.hstack([labeled, across, up], justify="start", gap=3, wrap=True)
+    return
+
+
+@app.cell
+def _(count_moves, moved):
+    count_moves()  # runs this again when a point has moved
+    X = moved.copy()
+    return (X,)
 
 
 @app.cell
@@ -101,42 +125,28 @@ def _(X, mu, threshold, trace_weight, y):
 
 
 @app.cell(hide_code=True)
-def _(X, classes, model, y):
+def _(X, classes, labeled, model, y):
     _figure = MetricDisplay.from_estimator(
         model, X, classes, features=(0, 1), labeled=y >= 0
     ).draw()
-    show(
-        _figure,
-        "Left the points and the ellipse of pairs that are as likely similar as not; right the "
-        "same points where Euclidean distances are the learned ones.",
+    _figure.axes[0].plot(*X[labeled.value], "o", color="black", fillstyle="none", markersize=16)
+    mo.image(
+        picture_bytes(_figure, "png", dpi=120),
+        alt="Left the points, with a circle around the one to move, and the ellipse of pairs that "
+        "are as likely similar as not; right the same points where Euclidean distances are the "
+        "learned ones.",
+        width="100%",
     )
 
 
 @app.cell(hide_code=True)
-def _(X, classes, model):
-    _first, _second = np.triu_indices(len(X), 1)
-    _is_similar = classes[_first] == classes[_second]
-    _pairs = np.stack([X[_first], X[_second]], axis=1)
-    _distances = {
-        "Euclidean distance": np.linalg.norm(X[_first] - X[_second], axis=1),
-        "learned distance": model.pair_distance(_pairs),
-    }
-    _figure = new_figure(11, 3.2)
-    for _ax, (_name, _d) in zip(_figure.subplots(1, 2), _distances.items(), strict=True):
-        _of_kinds = {"same class": _d[_is_similar], "different classes": _d[~_is_similar]}
-        _ax.hist(_of_kinds.values(), bins=30, color=PALETTE[:2], label=list(_of_kinds))
-        _ax.axvline(np.sqrt(model.threshold), color="black", linestyle="--", label="√η")
-        _ax.set(xlabel=_name, ylabel="pairs")
-        _ax.legend(frameon=False)
-    show(_figure, "Histograms of the distances of all pairs, before and after learning.")
-
-
-@app.cell(hide_code=True)
 def _(model):
-    _A = ", ".join(f"{_entry:.3g}" for _entry in model.m_step_metric_[[0, 0, 1], [0, 1, 1]])
+    _rows = " \\\\ ".join("{:.3g} & {:.3g}".format(*_row) for _row in model.m_step_metric_)
     mo.vstack(
         [
-            mo.md(f"A has the entries a₁₁, a₁₂, a₂₂ = {_A}, after {model.n_iter_} iterations."),
+            mo.md(
+                rf"After {model.n_iter_} iterations: $A = \begin{{pmatrix}}{_rows}\end{{pmatrix}}$"
+            ),
             mo.Html(model.certificate_._repr_html_()),
         ]
     )

@@ -2,8 +2,9 @@
 The rank of the metric against the trace weight
 ===============================================
 
-From the critical trace weight on, the metric is zero, and that weight is known before anything is
-solved. Below it the metric grows a direction at a time, every point of the path with a certificate.
+From the critical trace weight on, the metric is zero, and that weight can be computed without
+solving anything. Below it the metric gains one direction after the other. Every point of the path
+has a certificate.
 """
 
 import numpy as np
@@ -15,7 +16,8 @@ from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.plots.style import new_figure
 
 # %%
-# Wine has 13 features, each in its own unit, so we standardize; four points of each class labeled.
+# Wine has 13 features with different units, so we standardize. Four points of each class are
+# labeled.
 X, classes = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 rng = np.random.default_rng(0)
@@ -25,12 +27,12 @@ for label in range(3):
 pairs = PairSet.from_labels(X, y)
 
 # %%
-# A = 0 is optimal where the gradient of f at 0 is positive semidefinite, which gives
+# :math:`A = 0` is optimal if the gradient of f at 0 is positive semidefinite, that is, if
 #
-#     lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k')
+# .. math:: \lambda \ge \lambda_{\max}\left(G - \sigma(-\eta) \sum_k c_k v_k v_k^\top\right),
 #
-# the largest eigenvalue of a 13 x 13 matrix. Just above it the solver returns zero, just below
-# it a metric of one direction: that of the eigenvector.
+# the largest eigenvalue of a 13 x 13 matrix. Just above this weight the solver returns zero; just
+# below it, a metric with one direction, that of the eigenvector.
 critical = MStepObjective(pairs).critical_trace_weight
 above = solve_m_step(MStepObjective(pairs, trace_weight=1.001 * critical)).metric
 below = solve_m_step(MStepObjective(pairs, trace_weight=0.99 * critical)).metric
@@ -41,24 +43,24 @@ steepest = np.linalg.eigh(-slope)[1][:, -1]
 assert steepest @ below @ steepest > 0.99 * np.trace(below)
 
 # %%
-# The path walks down from there, each M-step from the metric before it. The trace penalty is a
-# nuclear norm: it takes whole directions away. Hence few of the 13 are in use at any weight, and
-# fewer at larger ones. (The rank need not be monotone; on this path it happens to be.)
+# The path goes down from there, and starts each M-step at the metric before it. The trace penalty
+# is a nuclear norm: it removes whole directions. So few of the 13 are in use at any weight, and
+# fewer at larger weights. (The rank need not be monotone; on this path it is.)
 path = seraph_path(pairs, n_weights=25)
-print(path)
+print("ranks along the path:", *path.ranks)
 assert path.ranks[0] == 0
 assert 2 <= max(path.ranks) < 13
 assert all(point.status is Status.CERTIFIED for point in path)
 
 # %%
-# The paper's lambda = 1 is a number without a unit: on these data it is a thousandth of the
-# critical weight. SERAPH(trace_weight="auto") takes a few hundredths of the critical weight of the
-# labeled pairs instead, whatever the features are measured in.
+# The paper's :math:`\lambda = 1` depends on the units of the features; on these data it is about a
+# thousandth of the critical weight. SERAPH(trace_weight="auto") takes a few hundredths of the
+# critical weight of the labeled pairs instead, whatever the units are.
 print(f"critical trace weight {critical:.1f}; the paper's is 1")
 assert critical > 500.0
 
 # %%
-# Eigenvalues, rank and certified gap as the trace weight falls.
+# The picture shows eigenvalues, rank and certified gap as the trace weight falls.
 title = f"Wine: zero above {critical:.0f}, then a direction at a time"
 figure = new_figure(32.0 / 3.0, 4.0, title)
 eigenvalues = np.array([np.linalg.eigvalsh(metric) for metric in path.metrics])
@@ -73,3 +75,4 @@ for ax, (name, course) in zip(figure.subplots(1, 3), courses.items(), strict=Tru
     ax.set(xscale="log", xlabel="trace weight (dotted: critical)", ylabel=name)
     ax.set_yscale("linear" if name == "rank of A" else "log")
     ax.invert_xaxis()
+figure.set_label("As the weight falls, eigenvalues leave zero one by one.")

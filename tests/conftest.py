@@ -93,31 +93,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand the endings of random instances on to the process that shows the summary."""
-    from strategies import ENDINGS
-
+def pytest_sessionfinish() -> None:
+    """Let it look at everything again."""
     gc.unfreeze()
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["endings"] = dict(ENDINGS)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Add up what the processes of pytest-xdist hand on."""
-    from strategies import ENDINGS
-
-    ENDINGS.update(getattr(node, "workeroutput", {}).get("endings", {}))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How the random instances of tests/faults/test_any_input.py ended, where there were any."""
-    from strategies import ENDINGS
-
-    if ENDINGS:
-        words = ", ".join(f"{count} {ending}" for ending, count in sorted(ENDINGS.items()))
-        share = ENDINGS["certified"] / sum(ENDINGS.values())
-        terminalreporter.write_line(f"Random instances: {words}; {share:.1%} ended certified.")
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,14 @@ import numpy as np
 
 from seraph_cvx import certify_problem
 
-# %% Two programs for TODO 1, and a feasible point of each. A linear one: minimize g'z subject to
-# d - Tz >= 0; its last rows say z_1, z_2 >= 0.
-g = [-4, -5]
-T = [[1, 3], [2, 1], [-1, 0], [0, -1]]
-d = [2, 3, 0, 0]
-z = [Fraction(7, 5), Fraction(1, 5)]
-assert all(d[i] - T[i][0] * z[0] - T[i][1] * z[1] >= 0 for i in range(4))
-value = g[0] * z[0] + g[1] * z[1]
+# %% Two programs for TODO 1, and a feasible point of each. A linear one: minimize c'x subject to
+# h - Fx >= 0; its last rows say x_1, x_2 >= 0.
+c = [-4, -5]
+F = [[1, 3], [2, 1], [-1, 0], [0, -1]]
+h = [2, 3, 0, 0]
+x = [Fraction(7, 5), Fraction(1, 5)]
+assert all(h[i] - F[i][0] * x[0] - F[i][1] * x[1] >= 0 for i in range(4))
+value = c[0] * x[0] + c[1] * x[1]
 
 # A semidefinite one: minimize <C, A> over the metrics A with the trace 1.
 C = [[2, 2], [2, 5]]
@@ -26,23 +26,23 @@ A = [[Fraction(4, 5), Fraction(-2, 5)], [Fraction(-2, 5), Fraction(1, 5)]]
 semidefinite_value = sum(C[i][j] * A[i][j] for i in (0, 1) for j in (0, 1))
 
 
-# %% TODO 1. By hand. Prove that no feasible point is better. If zeta >= 0 and g + T'zeta = 0, then
-# g'z = -zeta'Tz >= -zeta'd. If C - xi I is PSD, then <C, A> >= xi tr(A) = xi.
+# %% TODO 1. By hand. Prove that no feasible point is better. If lam >= 0 and c + F'lam = 0, then
+# c'x = -lam'Fx >= -lam'h. If C - xi I is PSD, then <C, A> >= xi tr(A) = xi.
 def multipliers():
-    """zeta, a list of four, and the number xi: whole numbers or `Fraction`s, both bounds tight."""
+    """lam, a list of four, and the number xi: whole numbers or `Fraction`s, both bounds tight."""
     raise NotImplementedError(
-        "TODO 1: which rows hold with equality at z? The others get the multiplier 0, and two "
+        "TODO 1: which rows hold with equality at x? The others get the multiplier 0, and two "
         "equations in two unknowns are left. And for which xi is C - xi I just PSD?"
     )
 
 
-zeta, xi = multipliers()
-zeta, xi = [Fraction(number) for number in zeta], Fraction(xi)
-assert len(zeta) == 4
-assert min(zeta) >= 0
-left_over = [g[j] + sum(T[i][j] * zeta[i] for i in range(4)) for j in (0, 1)]
+lam, xi = multipliers()
+lam, xi = [Fraction(number) for number in lam], Fraction(xi)
+assert len(lam) == 4
+assert min(lam) >= 0
+left_over = [c[j] + sum(F[i][j] * lam[i] for i in range(4)) for j in (0, 1)]
 assert left_over == [0, 0]
-bound = -sum(d[i] * zeta[i] for i in range(4))
+bound = -sum(h[i] * lam[i] for i in range(4))
 assert bound == value
 assert min(C[0][0] - xi, C[1][1] - xi) >= 0
 assert (C[0][0] - xi) * (C[1][1] - xi) >= C[0][1] ** 2
@@ -71,14 +71,14 @@ allowance = 1e-6 * max(1.0, abs(expected))
 assert proved.lower - allowance <= expected <= proved.upper + allowance
 print(f"Your problem: [{proved.lower:.9g}, {proved.upper:.9g}] holds the optimum, {expected:.9g}.")
 
-# %% A thin lens: the points of the unit disc with z_1 >= 0.999. Its highest point is wanted.
-z = cp.Variable(2)
-lens = cp.Problem(cp.Maximize(100 * z[1]), [cp.norm(z) <= 1, z[0] >= 0.999])
+# %% A thin lens: the points of the unit disc with x_1 >= 0.999. Its highest point is wanted.
+x = cp.Variable(2)
+lens = cp.Problem(cp.Maximize(100 * x[1]), [cp.norm(x) <= 1, x[0] >= 0.999])
 
 
 def judged(point):
     """The certificate with a claimed answer in it, and the most that this violates a constraint."""
-    z.value = np.asarray(point, dtype=float)
+    x.value = np.asarray(point, dtype=float)
     certificate = certify_problem(lens)
     return certificate, max(high for _, (_, high) in certificate.point.violations)
 
@@ -89,7 +89,7 @@ honest = np.array([0.999, np.sqrt(1.0 - 0.999**2) - 1e-9])
 
 
 def tampered():
-    """A point z, no constraint violated by more than 1e-6, with a value 1e-3 too good or more."""
+    """A point x, no constraint violated by more than 1e-6, with a value 1e-3 too good or more."""
     raise NotImplementedError(
         "TODO 3: both constraints give way a little. How high is the corner of a lens whose disc "
         "has the radius 1 + 1e-6, or whose edge is a millionth further to the left?"

@@ -9,36 +9,36 @@ import numpy as np
 
 from seraph_cvx import certify_problem
 
-# %% The program of TODO 1: minimize e^{z_1} + z_2^2/2 subject to z_1 + z_2 >= 2.
+# %% The program of TODO 1: minimize e^{x_1} + x_2^2/2 subject to x_1 + x_2 >= 2.
 grid = np.linspace(-12.0, 12.0, 2401)
-z_1, z_2 = np.meshgrid(grid, grid)
-g = np.exp(z_1) + z_2**2 / 2.0
+x_1, x_2 = np.meshgrid(grid, grid)
+f_0 = np.exp(x_1) + x_2**2 / 2.0
 
 
-# %% TODO 1. By hand. With a multiplier zeta for 2 - z_1 - z_2 <= 0, minimize the Lagrangian over z.
-def dual_function(zeta):
-    """D(zeta), the infimum over all z; -np.inf where there is no lower bound."""
+# %% TODO 1. By hand. With a multiplier lam for 2 - x_1 - x_2 <= 0, minimize the Lagrangian over x.
+def dual_function(lam):
+    """g(lam), the infimum over all x; -np.inf where there is no lower bound."""
     raise NotImplementedError(
-        "TODO 1: the Lagrangian is a function of z_1 plus one of z_2, so minimize each alone. "
-        "Look at zeta = 0 and at zeta < 0 by themselves: what does e^{z_1} do far to the left?"
+        "TODO 1: the Lagrangian is a function of x_1 plus one of x_2, so minimize each alone. "
+        "Look at lam = 0 and at lam < 0 by themselves: what does e^{x_1} do far to the left?"
     )
 
 
-for zeta in (0.01, 0.5, 1.0, 1.4, 3.0):
-    on_the_grid = np.min(g + zeta * (2.0 - z_1 - z_2))
-    assert on_the_grid - 1e-3 <= dual_function(zeta) <= on_the_grid + 1e-9
+for lam in (0.01, 0.5, 1.0, 1.4, 3.0):
+    on_the_grid = np.min(f_0 + lam * (2.0 - x_1 - x_2))
+    assert on_the_grid - 1e-3 <= dual_function(lam) <= on_the_grid + 1e-9
 assert dual_function(0.0) == 0.0
 assert dual_function(-1.0) == -np.inf
-feasible = g[z_1 + z_2 >= 2.0]
-assert np.max([dual_function(zeta) for zeta in np.linspace(0.0, 5.0, 501)]) <= np.min(feasible)
-print(f"No D(zeta) is above {np.min(feasible):.4f}, the least value of a feasible point.")
+feasible = f_0[x_1 + x_2 >= 2.0]
+assert np.max([dual_function(lam) for lam in np.linspace(0.0, 5.0, 501)]) <= np.min(feasible)
+print(f"No g(lam) is above {np.min(feasible):.4f}, the least value of a feasible point.")
 
 
 # %% TODO 2. In CVXPY. Minimize <C, A> over A PSD with 1 on the diagonal; and the dual of this.
 def state_both(C):
-    """The problem in a variable A, and its dual in the multipliers zeta of the diagonal."""
+    """The problem in a variable A, and its dual in the multipliers lam of the diagonal."""
     raise NotImplementedError(
-        "TODO 2: the Lagrangian is <C, A> + sum_i zeta_i (1 - A_ii). Sort it: for which zeta is "
+        "TODO 2: the Lagrangian is <C, A> + sum_i lam_i (1 - A_ii). Sort it: for which lam is "
         "its infimum over A PSD not -infinity, and what is left then?"
     )
 
@@ -63,7 +63,7 @@ print("Both problems have the same value: five unit vectors on a pentagon reach 
 
 
 # %% A semidefinite program: minimize <C, A> subject to <B_i, A> = d_i, i = 0, 1, over 3 x 3 PSD
-# matrices A. Its dual: maximize d_0 zeta_0 + d_1 zeta_1 with C - zeta_0 B_0 - zeta_1 B_1 PSD. If a
+# matrices A. Its dual: maximize d_0 lam_0 + d_1 lam_1 with C - lam_0 B_0 - lam_1 B_1 PSD. If a
 # PSD matrix has a zero on the diagonal, the whole row is zero. So both problems may be stated
 # without such rows, exactly, and then have interior points, so that certificates close.
 def is_diagonal(matrix):
@@ -88,12 +88,12 @@ def value(C, B, d):
 
 def dual_value(C, B, d):
     """Proven bounds on the value of the dual."""
-    zeta = cp.Variable(2)
-    M = C - zeta[0] * B[0] - zeta[1] * B[1]
+    lam = cp.Variable(2)
+    M = C - lam[0] * B[0] - lam[1] * B[1]
     zero = [i for i in range(3) if not any(matrix[i, i] for matrix in (C, *B))]
     kept = sorted({0, 1, 2} - {*zero})
     constraints = [M[np.ix_(kept, kept)] >> 0, *(M[i, :] == 0 for i in zero)]
-    return certify_problem(cp.Problem(cp.Maximize(d @ zeta), constraints))
+    return certify_problem(cp.Problem(cp.Maximize(d @ lam), constraints))
 
 
 # %% TODO 3. Break it. "The values of a semidefinite program and of its dual are the same."
@@ -116,6 +116,6 @@ assert np.isfinite(high.upper)  # it is feasible
 assert np.isfinite(low.lower)
 assert high.lower - low.upper >= 3.0 - 1e-6
 traces = np.trace(B, axis1=1, axis2=2)  # the control: here A = I is feasible, ...
-inside = C + (1.0 + np.linalg.norm(C)) * np.eye(3)  # ... and here zeta = 0, both in the interior
+inside = C + (1.0 + np.linalg.norm(C)) * np.eye(3)  # ... and here lam = 0, both in the interior
 assert certify_problem(state_primal(inside, B, traces, [0, 1, 2])).relative_gap <= 1e-6
 print(f"The program has the value {high.upper:.3f}, and its dual {low.upper:.3f}.")

@@ -11,22 +11,22 @@ import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet, certify, certify_problem, paper
 
-# %% The cone of TODO 1: falling sequences of three numbers, z_1 >= z_2 >= z_3 >= 0.
+# %% The cone of TODO 1: falling sequences of three numbers, x_1 >= x_2 >= x_3 >= 0.
 whole = list(product(range(6), repeat=3))
-cone = np.array([z for z in whole if z[0] >= z[1] >= z[2]])
+cone = np.array([x for x in whole if x[0] >= x[1] >= x[2]])
 
 
-# %% TODO 1. By hand. The dual cone has every zeta with zeta'z >= 0 for all z of the cone.
-def in_dual_cone(zeta):
-    """Whether zeta, three whole numbers, is in the dual cone."""
+# %% TODO 1. By hand. The dual cone has every lam with lam'x >= 0 for all x of the cone.
+def in_dual_cone(lam):
+    """Whether lam, three whole numbers, is in the dual cone."""
     raise NotImplementedError(
         "TODO 1: every falling sequence is a sum of multiples >= 0 of three simple ones. Which? "
-        "So how many inequalities does zeta have to meet?"
+        "So how many inequalities does lam have to meet?"
     )
 
 
-for zeta in product(range(-3, 4), repeat=3):
-    assert bool(in_dual_cone(zeta)) == bool(np.all(cone @ zeta >= 0))
+for lam in product(range(-3, 4), repeat=3):
+    assert bool(in_dual_cone(lam)) == bool(np.all(cone @ lam >= 0))
 print(f"Three inequalities decide what {len(cone)} points of the cone say.")
 
 

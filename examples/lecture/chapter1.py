@@ -32,6 +32,9 @@ def _():
 
     **Time.** 20 minutes. **You need** eigenvalues and inner products.
 
+    **In Boyd and Vandenberghe's book:** 2.1 to 2.3 (convex sets and cones), 2.6.1 (dual cones),
+    8.1.1 (projection).
+
     ## 1.1 A metric is a matrix
 
     Two flowers differ by a vector *v*: so many centimeters of petal, so many of sepal. How

@@ -37,8 +37,11 @@ def _():
     **Goal.** You can say of any convex problem in CVXPY what a solver claims, what is proved, and
     why the two differ; and you know the kinds of problems for which no multipliers close the gap.
 
-    **Time.** 25 minutes. **You need** the cone program of chapter 7, the cones of chapter 8, and
+    **Time.** 30 minutes. **You need** the cone program of chapter 7, the cones of chapter 8, and
     the rounding of chapter 4.
+
+    **In Boyd and Vandenberghe's book:** 5.5.1 (certificates), 5.8 and 5.9.4 (infeasibility), 5.9
+    (cone programs).
 
     ## 10.1 One certificate for all
 
@@ -48,12 +51,12 @@ def _():
 
     {formulas(CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
 
-    The optimum is the infimum of *g*<sup>⊤</sup>*z*. Two separate statements enclose it (to
-    maximize, change the sign of *g*, and they change places):
+    The optimum is the infimum of *c*<sup>⊤</sup>*x*. Two separate statements enclose it (to
+    maximize, change the sign of *c*, and they change places):
 
-    1. Any feasible *z*, whoever found it, proves that the optimum is **at most**
-       *g*<sup>⊤</sup>*z*.
-    2. Any feasible ζ, whoever found it, proves that the optimum is **at least** −⟨*d*, ζ⟩: that is
+    1. Any feasible *x*, whoever found it, proves that the optimum is **at most**
+       *c*<sup>⊤</sup>*x*.
+    2. Any feasible λ, whoever found it, proves that the optimum is **at least** −⟨*h*, λ⟩: that is
        the last line.
 
     A solver's answer is a good place to look for such points. It is never evidence by itself.
@@ -66,15 +69,15 @@ def _():
     {formulas(SMALLEST_TRACE)}
 
     The metric in which every entry is 1/2 is PSD and meets both equations. So the optimum is **at
-    most** 3/2. Two multipliers, ζ₁ and ζ₂, one for each equation, prove how low it can be. (In the
-    form of 10.1 they would be −2ζ₁ and −2ζ₂.)
+    most** 3/2. Two multipliers, λ₁ and λ₂, one for each equation, prove how low it can be. (In the
+    form of 10.1 they would be −2λ₁ and −2λ₂.)
 
     {formulas(TRACE_BOUND)}
 
     *B*₁ has ones in the places (1, 2), (2, 1), (2, 3) and (3, 2), so that
     ⟨*B*₁, *A*⟩ = 2(*A*₁₂ + *A*₂₃) = 2, and *B*₂ has ones in (1, 3) and (3, 1), so that
-    ⟨*B*₂, *A*⟩ = 1. If the slack *M*(ζ) is PSD, then ⟨*M*(ζ), *A*⟩ ≥ 0 (question 2 of chapter 1),
-    and 2ζ₁ + ζ₂ is a lower bound. When is it PSD?
+    ⟨*B*₂, *A*⟩ = 1. If the slack *M*(λ) is PSD, then ⟨*M*(λ), *A*⟩ ≥ 0 (question 2 of chapter 1),
+    and 2λ₁ + λ₂ is a lower bound. When is it PSD?
 
     ### The slack as a sum of squares
 
@@ -82,9 +85,9 @@ def _():
 
     {formulas(TRACE_SQUARES)}
 
-    1. *If* both fractions are ≥ 0, this is a sum of squares, so *M*(ζ) is PSD.
-    2. *Only if:* *v* = (1, 0, −1) leaves 2(1 + ζ₂) of it, and *v* = (1, 2ζ₁, 1) leaves
-       2(1 − ζ₂ − 2ζ₁²). If one of them is negative, that *v* **refutes** that *M*(ζ) is PSD.
+    1. *If* both fractions are ≥ 0, this is a sum of squares, so *M*(λ) is PSD.
+    2. *Only if:* *v* = (1, 0, −1) leaves 2(1 + λ₂) of it, and *v* = (1, 2λ₁, 1) leaves
+       2(1 − λ₂ − 2λ₁²). If one of them is negative, that *v* **refutes** that *M*(λ) is PSD.
 
     So the feasible set is what lies between a line and a parabola: a slice of the PSD cone.
 
@@ -102,26 +105,26 @@ def _():
 
 @app.cell
 def _():
-    def judge(zeta_1, zeta_2):
+    def judge(lam_1, lam_2):
         """The bound that a pair of multipliers proves, or None and a v with v'Mv < 0."""
-        flat, bent = 1 + zeta_2, 1 - zeta_2 - 2 * zeta_1**2
+        flat, bent = 1 + lam_2, 1 - lam_2 - 2 * lam_1**2
         if min(flat, bent) >= 0:
-            return 2 * zeta_1 + zeta_2, None
-        return None, (1, 0, -1) if flat < bent else (1, 2 * zeta_1, 1)
+            return 2 * lam_1 + lam_2, None
+        return None, (1, 0, -1) if flat < bent else (1, 2 * lam_1, 1)
 
-    def slack(zeta_1, zeta_2):
-        return [[1, -zeta_1, -zeta_2], [-zeta_1, 1, -zeta_1], [-zeta_2, -zeta_1, 1]]
+    def slack(lam_1, lam_2):
+        return [[1, -lam_1, -lam_2], [-lam_1, 1, -lam_1], [-lam_2, -lam_1, 1]]
 
     def quadratic(v, M):
         return sum(v[i] * M[i][j] * v[j] for i in range(3) for j in range(3))
 
     grid = [Fraction(k, 16) for k in range(-24, 25)]
     judged = {(first, second): judge(first, second) for first in grid for second in grid}
-    for zeta, (_, v) in judged.items():
+    for lam, (_, v) in judged.items():
         if v is None:
-            assert np.linalg.eigvalsh(np.array(slack(*zeta), dtype=float))[0] > -1e-12
+            assert np.linalg.eigvalsh(np.array(slack(*lam), dtype=float))[0] > -1e-12
         else:
-            assert quadratic(v, slack(*zeta)) < 0
+            assert quadratic(v, slack(*lam)) < 0
     best = max(bound for bound, v in judged.values() if v is None)
     assert best == Fraction(3, 2)  # at (1/2, 1/2): nothing is left open
     return (judge,)
@@ -135,20 +138,20 @@ def _():
     Your point is rounded to multiples of 1/64. All that is
     computed from it are sums and products of whole numbers below 2⁵³, which doubles hold exactly.
     No rounding takes place, so the answer is a proof and not a measurement. The orange line is the
-    proof that a point is **not** feasible: with that *v*, *v*<sup>⊤</sup>*M*(ζ)*v* ≥ 0 is a linear
-    inequality in ζ; all feasible points meet it and yours does not. The PSD cone is the set of the
+    proof that a point is **not** feasible: with that *v*, *v*<sup>⊤</sup>*M*(λ)*v* ≥ 0 is a linear
+    inequality in λ; all feasible points meet it and yours does not. The PSD cone is the set of the
     matrices that meet all such inequalities, one for each *v*.
 
     ## 10.3 From a solver's multipliers to a proof
 
     You can reach 3/2 because 1/2 happens to be a multiple of 1/64. A solver returns doubles near
-    the boundary, and **near** is on both sides. Where *M*(ζ) has a negative eigenvalue, even one of
-    −10⁻⁹, the number 2ζ₁ + ζ₂ proves nothing and may well be too high. So repair ζ first, as in
-    chapter 4. Here ζ = 0 is an anchor, since *M*(0) = *I*:
+    the boundary, and **near** is on both sides. Where *M*(λ) has a negative eigenvalue, even one of
+    −10⁻⁹, the number 2λ₁ + λ₂ proves nothing and may well be too high. So repair λ first, as in
+    chapter 4. Here λ = 0 is an anchor, since *M*(0) = *I*:
 
     {formulas(SHRUNK)}
 
-    Take the largest τ ≤ 1 for which *M*(τζ) is PSD; the bound is then τ(2ζ₁ + ζ₂). Below, SCS is
+    Take the largest τ ≤ 1 for which *M*(τλ) is PSD; the bound is then τ(2λ₁ + λ₂). Below, SCS is
     stopped after more and more steps, and everything after it is exact, in fractions.
     """)
 
@@ -159,7 +162,7 @@ def _(judge):
     smallest_trace = cp.Problem(cp.Minimize(cp.trace(A)), [A[0, 1] + A[1, 2] == 1, A[0, 2] == 0.5])
 
     def multipliers(steps):
-        """What SCS takes for the best ζ after so many steps: exactly what its doubles are."""
+        """What SCS takes for the best λ after so many steps: exactly what its doubles are."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it says itself that this is not yet accurate
             smallest_trace.solve(
@@ -168,22 +171,20 @@ def _(judge):
         prices = [float(equation.dual_value) for equation in smallest_trace.constraints]
         return [-Fraction(price) / 2 for price in prices]
 
-    def repaired(zeta):
-        """Nearly the largest τ ≤ 1 for which τζ is feasible, by halving an interval."""
-        if judge(*zeta)[1] is None:
+    def repaired(lam):
+        """Nearly the largest τ ≤ 1 for which τλ is feasible, by halving an interval."""
+        if judge(*lam)[1] is None:
             return Fraction(1)
         low, high = Fraction(0), Fraction(1)
         for _ in range(60):
             tau = (low + high) / 2
-            low, high = (
-                (tau, high) if judge(tau * zeta[0], tau * zeta[1])[1] is None else (low, tau)
-            )
+            low, high = (tau, high) if judge(tau * lam[0], tau * lam[1])[1] is None else (low, tau)
         return low
 
     stops = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40]
     found = {steps: multipliers(steps) for steps in stops}
-    claimed = {steps: 2 * zeta[0] + zeta[1] for steps, zeta in found.items()}
-    taus = {steps: repaired(zeta) for steps, zeta in found.items()}
+    claimed = {steps: 2 * lam[0] + lam[1] for steps, lam in found.items()}
+    taus = {steps: repaired(lam) for steps, lam in found.items()}
     bounds = {steps: taus[steps] * claimed[steps] for steps in stops}
     assert all(bound <= Fraction(3, 2) for bound in bounds.values())  # exactly
     too_high = [steps for steps in stops if claimed[steps] > Fraction(3, 2)]
@@ -197,7 +198,7 @@ def _(bounds, claimed, found, stops, taus):
         steps = int(steps)
         x, y = (float(part) for part in found[steps])
         tau = float(taus[steps])
-        plane = Panel("From ζ toward the anchor 0", ("ζ₁", -1.1, 1.1), ("ζ₂", -1.2, 1.2))
+        plane = Panel("From λ toward the anchor 0", ("λ₁", -1.1, 1.1), ("λ₂", -1.2, 1.2))
         edge = np.linspace(-1, 1, 61)
         plane.area(edge, -1, 1 - 2 * edge**2, BLUE)
         plane.line(edge, 1 - 2 * edge**2, BLUE)
@@ -210,7 +211,7 @@ def _(bounds, claimed, found, stops, taus):
             ("step of SCS", 0, stops[-1]),
             ("off by", 1e-16, 10),
             log="y",
-            names={GRAY: "2ζ₁ + ζ₂, as said", GREEN: "proved bound", ORANGE: "above the optimum"},
+            names={GRAY: "2λ₁ + λ₂, as said", GREEN: "proved bound", ORANGE: "above the optimum"},
         )
         as_said = np.array([abs(float(claimed[k] - Fraction(3, 2))) for k in stops])
         proved = np.array([float(Fraction(3, 2) - bounds[k]) for k in stops])
@@ -230,23 +231,23 @@ def _(stops, too_high):
     mo.md(f"""
     An orange disk is a number that one might take for a lower bound, and that is **above the
     optimum**: here in {len(too_high)} of {len(stops)} cases. The repaired bound is never above.
-    In these cases it is even much closer, since ζ is nearly a multiple of the best one.
+    In these cases it is even much closer, since λ is nearly a multiple of the best one.
 
     ### Any cone program
 
-    For a general cone program *T*<sup>⊤</sup>ζ + *g* = 0 is a system of equations that no solver
+    For a general cone program *F*<sup>⊤</sup>λ + *c* = 0 is a system of equations that no solver
     meets exactly, and there is no anchor that works for every problem. `certify_problem` does this
     instead:
 
-    1. It corrects ζ, so that the equations hold almost exactly, and moves it inward.
-    2. It proves that each block of ζ lies inside its cone, with a ball around it.
+    1. It corrects λ, so that the equations hold almost exactly, and moves it inward.
+    2. It proves that each block of λ lies inside its cone, with a ball around it.
     3. It proves that the equations have an exact solution within these balls. That takes one
-       Cholesky factorization of *T*<sup>⊤</sup>*T* in suitable coordinates, verified as in
+       Cholesky factorization of *F*<sup>⊤</sup>*F* in suitable coordinates, verified as in
        section 4.4.
     4. The bound is that of the worst point in the balls, rounded down.
 
     Nobody ever sees the exact solution, but it exists, and that is all weak duality needs. The
-    same is done for *z*. If the answer of the solver does not suffice, the problem is solved again.
+    same is done for *x*. If the answer of the solver does not suffice, the problem is solved again.
 
     ## 10.4 Proved, refuted, not yet
 
@@ -272,9 +273,9 @@ def _(stops, too_high):
     The verdict is on what the solver claims, and on nothing beyond it. SCS claims five digits: if
     five are proved, its claim is proved, although the sixth digit is wrong.
 
-    "Infeasible" and "unbounded" are claims too. A ζ in the dual cone with *T*<sup>⊤</sup>ζ = 0 and
-    ⟨*d*, ζ⟩ < 0 proves the first: at a feasible *z* the number ⟨ζ, *d* − *Tz*⟩ would be ≥ 0, and it
-    is ⟨*d*, ζ⟩. A feasible point and a ray, a *z* with −*Tz* in the cone and *g*<sup>⊤</sup>*z* <
+    "Infeasible" and "unbounded" are claims too. A λ in the dual cone with *F*<sup>⊤</sup>λ = 0 and
+    ⟨*h*, λ⟩ < 0 proves the first: at a feasible *x* the number ⟨λ, *h* − *Fx*⟩ would be ≥ 0, and it
+    is ⟨*h*, λ⟩. A feasible point and a ray, a *x* with −*Fx* in the cone and *c*<sup>⊤</sup>*x* <
     0, prove the second. A proved feasible point refutes the first, a finite lower bound the second.
 
     ### Your turn
@@ -458,8 +459,8 @@ def _():
     ## Questions
 
     /// details | 1. A dual point is refuted by a *v*. Does that refute the bound it claimed?
-    No. The number 2ζ₁ + ζ₂ may still be below the optimum, and another point may prove it. What
-    is refuted is this proof. A bound is refuted by a feasible *z* with a smaller value.
+    No. The number 2λ₁ + λ₂ may still be below the optimum, and another point may prove it. What
+    is refuted is this proof. A bound is refuted by a feasible *x* with a smaller value.
     ///
 
     /// details | 2. Why can a weakly infeasible problem have a lower bound of a billion?

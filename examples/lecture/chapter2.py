@@ -38,6 +38,8 @@ def _():
     **Time.** 25 minutes. **You need** chapter 1. Numbers in parentheses are equations of Niu, Dai,
     Yamada and Sugiyama (ICML 2012).
 
+    **In Boyd and Vandenberghe's book:** 3.1 and 3.2 (convex functions), 7.1.1 (maximum likelihood).
+
     ## 2.1 A distance becomes a probability
 
     For a few pairs of points we are told whether they are **similar** (*y* = +1, the set 𝒮) or
@@ -231,16 +233,19 @@ def _():
     """)
 
 
-@app.function
-def along_segment(f, t):
-    """f at t * 0.3 I, how far it is above its chord relative to its size, and the chord."""
-    values = np.array([f.value(0.3 * step * np.eye(4)) for step in t])
-    chord = (1.0 - t) * values[0] + t * values[-1]
-    return values, np.max(values - chord) / np.max(np.abs(values)), chord
+@app.cell
+def _():
+    def along_segment(f, t):
+        """f at t * 0.3 I, how far it is above its chord relative to its size, and the chord."""
+        values = np.array([f.value(0.3 * step * np.eye(4)) for step in t])
+        chord = (1.0 - t) * values[0] + t * values[-1]
+        return values, np.max(values - chord) / np.max(np.abs(values)), chord
+
+    return (along_segment,)
 
 
 @app.cell(hide_code=True)
-def _(pairs):
+def _(along_segment, pairs):
     def _draw(mu):
         tried, t, panels = MStepObjective(pairs, unlabeled_weight=mu), np.linspace(0, 1, 41), []
         for f, name, color in (
@@ -266,7 +271,7 @@ def _(pairs):
 
 
 @app.cell
-def _(pairs):
+def _(along_segment, pairs):
     heavy = MStepObjective(pairs, unlabeled_weight=1.0)
     t = np.linspace(0.0, 1.0, 101)
     # two points are a proof: (7) is not convex

@@ -38,6 +38,9 @@ def _():
     **Time.** 25 minutes. **You need** chapter 2, and from chapter 1 that the cone is its own dual
     (question 2 there).
 
+    **In Boyd and Vandenberghe's book:** 3.3 (conjugates), 5.1 and 5.2 (the dual), 5.5.3 (KKT),
+    5.7.1 (new variables).
+
     We start from the M-step as a minimization, with one logistic term per pair:
 
     {formulas(M_STEP_ONE_TERM)}

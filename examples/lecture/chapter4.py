@@ -28,6 +28,9 @@ def _():
 
     **Time.** 25 minutes. **You need** the dual of chapter 3.
 
+    **In Boyd and Vandenberghe's book:** 5.5.1 (certificates of suboptimality), 5.5.2 and 5.5.3
+    (slackness, KKT).
+
     ## 4.1 Why believe a solver?
 
     A solver stops and says "optimal". There is something better than trust: **every** feasible

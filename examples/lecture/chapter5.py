@@ -25,7 +25,10 @@ def _():
     **Goal.** You can explain four ways to solve the M-step, what a step of each costs, by what
     each one judges itself, and why that is not the same as being right.
 
-    **Time.** 25 minutes. **You need** the projection of chapter 1 and the gap of chapter 4.
+    **Time.** 20 minutes. **You need** the projection of chapter 1 and the gap of chapter 4.
+
+    **In Boyd and Vandenberghe's book:** 9.3 (gradient descent), 9.5 (Newton's method), 11.2 and
+    11.3 (barriers).
     """)
 
 

@@ -39,6 +39,8 @@ def _():
     Newton on a face from chapter 5. EM is short for "expectation and maximization", the two steps
     below.
 
+    **In Boyd and Vandenberghe's book:** 7.1.1 (maximum likelihood); EM is not in the book.
+
     ## 6.1 Two convex halves of a problem that is not convex
 
     The paper wants the metric to be *sure* of the unlabeled pairs: low entropy of *p*. That

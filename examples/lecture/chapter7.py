@@ -24,10 +24,14 @@ with app.setup:
         GENERAL_WEAK_DUALITY,
         LINE_BELOW,
         NO_SLATER_POINT,
+        NOT_ATTAINED,
         ONE_NUMBER,
+        PROGRAM_WITH_A_GAP,
         SEPARATION,
         STRICT_SEPARATION,
         SUPPORT,
+        TWO_NUMBERS,
+        WEAKLY_INFEASIBLE,
     )
     from lecture import enclosure, formulas, some_irises
 
@@ -49,37 +53,43 @@ def _():
     **Goal.** You can derive the dual of any problem with a cone, prove that it bounds the optimum,
     prove when the two values agree, and recognize the problems where they do not.
 
-    **Time.** 25 minutes. **You need** chapter 1, chapter 3 as an example, and for section 7.5 the
-    letters of chapter 2 and the anchors of chapter 4.
+    **Time.** Two lessons of 30 minutes: 7.1 to 7.3, and the rest. **You need** chapter 1, chapter 3
+    as an example, and for section 7.5 the letters of chapter 2 and the anchors of chapter 4.
+
+    **In Boyd and Vandenberghe's book:** 2.5 and 2.6 (separation, dual cones), 5.1 to 5.3 (duality),
+    5.6 (sensitivity), 5.8 and 5.9 (alternatives, generalized inequalities).
 
     Chapter 3 derived one dual, for one problem. This chapter is the rule behind it, and its limits.
+    Up to the middle of section 7.5 the letters are those of the book, where it says *Fx* + *g* ⪯ 0
+    for our *Fx* ⪯ *h*: *x* is the variable, *f*₀ the cost, λ the multiplier, *L* the Lagrangian,
+    *g* the dual function, *p*<sup>⋆</sup> the optimum. A multiplier that is a matrix is called *Z*.
 
     ## 7.1 A problem and its Lagrangian
 
     {formulas(CONE_CONSTRAINT)}
 
-    The variable is *z*, the cost is *g*(*z*), and *z* must keep *d* − *Tz* in a closed convex cone
+    The variable is *x*, the cost is *f*₀(*x*), and *x* must keep *h* − *Fx* in a closed convex cone
     𝒦. The cost may be defined on a part of the space only, its **domain**. One form covers most of
     what you will meet:
 
-    - inequalities *Tz* ≤ *d*: 𝒦 is the set of vectors without negative entries;
-    - equations *Tz* = *d*: 𝒦 = {{0}};
+    - inequalities *Fx* ≤ *h*: 𝒦 is the set of vectors without negative entries;
+    - equations *Fx* = *h*: 𝒦 = {{0}};
     - a matrix that must be PSD: 𝒦 is the cone of chapter 1.
 
-    Now allow the constraint to be broken, at a price. A **multiplier** ζ says what each unit of
-    *d* − *Tz* is worth. Whoever leaves something over is paid for it; whoever takes too much pays.
+    Now allow the constraint to be broken, at a price. A **multiplier** λ says what each unit of
+    *h* − *Fx* is worth. Whoever leaves something over is paid for it; whoever takes too much pays.
 
     {formulas(GENERAL_LAGRANGIAN)}
 
-    Hold *z* still: Λ is an affine function of ζ, a straight line if ζ is a number. So *D* is the
+    Hold *x* still: *L* is an affine function of λ, a straight line if λ is a number. So *g* is the
     lowest of many lines, and that makes it **concave**: at a mixture of two multipliers each line
-    has the mixture of its two values, which is at least the mixture of the two values of *D*. We
-    used nothing about *g*. The dual function is concave even where *g* is not convex.
+    has the mixture of its two values, which is at least the mixture of the two values of *g*. We
+    used nothing about *f*₀. The dual function is concave even where *f*₀ is not convex.
 
     ### One number
 
-    One number *z*, the cost (*z* − 2)², the constraint 1 − *z* ≥ 0. The best
-    feasible point is *z* = 1, with *g*<sup>∗</sup> = 1.
+    One number *x*, the cost (*x* − 2)², the constraint 1 − *x* ≥ 0. The best
+    feasible point is *x* = 1, with *p*<sup>⋆</sup> = 1.
 
     {formulas(ONE_NUMBER)}
 
@@ -89,45 +99,50 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    def _draw(zeta):
-        z = np.linspace(-0.5, 3.5, 61)
-        best = 2 - zeta / 2
-        bound = zeta - zeta**2 / 4
+    def _draw(price):
+        x = np.linspace(-0.5, 3.5, 61)
+        best = 2 - price / 2
+        bound = price - price**2 / 4
         lagrangian = Panel(
-            f"The Lagrangian at ζ = {zeta:g}",
-            ("z", -0.5, 3.5),
+            f"The Lagrangian at λ = {price:g}",
+            ("x", -0.5, 3.5),
             ("value", -1, 5),
-            names={GRAY: "g(z)", BLUE: "Λ(z, ζ)", BLACK: "optimum", GREEN: "feasible"},
+            names={GRAY: "f₀(x)", BLUE: "L(x, λ)", BLACK: "optimum", GREEN: "feasible"},
         )
         lagrangian.bar((-0.5, 1), (-1, 5), GREEN, 0.15)
-        lagrangian.line(z, (z - 2) ** 2, GRAY)
-        lagrangian.line(z, (z - 2) ** 2 - zeta * (1 - z), BLUE)
+        lagrangian.line(x, (x - 2) ** 2, GRAY)
+        lagrangian.line(x, (x - 2) ** 2 - price * (1 - x), BLUE)
         lagrangian.line([-0.5, 3.5], [1, 1], BLACK, "6 4", 1.5)
         lagrangian.dots(best, bound, ORANGE, 7)
         dual = Panel(
-            f"The lowest line: D(ζ) = {bound:.3g}",
-            ("ζ", 0, 4),
+            f"The lowest line: g(λ) = {bound:.3g}",
+            ("λ", 0, 4),
             ("value", -1, 5),
-            names={GRAY: "a line for each z", BLUE: "D(ζ)", BLACK: "optimum"},
+            names={GRAY: "a line for each x", BLUE: "g(λ)", BLACK: "optimum"},
         )
-        zetas = np.linspace(0, 4, 41)
+        prices = np.linspace(0, 4, 41)
         for fixed in np.linspace(-0.5, 3, 15):
             dual.line([0, 4], (fixed - 2) ** 2 - np.array([0, 4]) * (1 - fixed), GRAY, width=0.8)
-        dual.line(zetas, zetas - zetas**2 / 4, BLUE)
+        dual.line(prices, prices - prices**2 / 4, BLUE)
         dual.line([0, 4], [1, 1], BLACK, "6 4", 1.5)
-        dual.dots(zeta, bound, ORANGE, 7)
+        dual.dots(price, bound, ORANGE, 7)
         return lagrangian, dual
 
-    Moving("Multiplier ζ:", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], 1.0, _draw)
+    Moving("Multiplier λ:", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0], 1.0, _draw)
 
 
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    Green marks the feasible *z*. There the blue curve is never above the gray one, so **the minimum
+    Green marks the feasible *x*. There the blue curve is never above the gray one, so **the minimum
     of the Lagrangian never exceeds the optimum**. If the price is too low, the minimizer breaks the
     constraint and pays gladly; if it is too high, the minimizer leaves too much unused. At
-    ζ = 2 it does neither, and the bound is the optimum itself.
+    λ = 2 it does neither, and the bound is the optimum itself.
+
+    /// details | Check: the cost is (*x* − 2)², the constraint 3 − *x* ≥ 0. Which λ is best?
+    λ = 0: the minimizer *x* = 2 of the cost alone is feasible, so *g*(0) = 0 is the optimum. A
+    constraint with room to spare has the price 0.
+    ///
 
     ## 7.2 Weak duality, and the dual of a cone program
 
@@ -135,57 +150,52 @@ def _():
 
     {formulas(DUAL_CONE)}
 
-    Vectors without negative entries are their own dual cone (let χ be each unit vector). So are the
-    PSD matrices (chapter 1, question 2). For equations, 𝒦 = {{0}}, every ζ will do: multipliers of
-    equations have any sign.
+    Vectors without negative entries are their own dual cone (let *u* be each unit vector). So are
+    the PSD matrices (chapter 1, question 2). For equations, 𝒦 = {{0}}, every λ will do: multipliers
+    of equations have any sign.
 
-    **Weak duality.** If *z* is feasible and ζ is in the dual cone, then *D*(ζ) ≤ *g*(*z*).
+    **Weak duality.** If *x* is feasible and λ is in the dual cone, then *g*(λ) ≤ *f*₀(*x*).
 
     {formulas(GENERAL_WEAK_DUALITY)}
 
-    1. *D*(ζ) is the infimum over **all** *z*, and this *z* is one of them.
-    2. *d* − *Tz* is in 𝒦 and ζ in 𝒦<sup>∗</sup>, so we subtract a number ≥ 0. ∎
+    1. *g*(λ) is the infimum over **all** *x*, and this *x* is one of them.
+    2. *h* − *Fx* is in 𝒦 and λ in 𝒦<sup>∗</sup>, so we subtract a number ≥ 0. ∎
 
-    The **dual problem** is to find the best bound, the largest *D*(ζ) with ζ in 𝒦<sup>∗</sup>.
+    The **dual problem** is to find the best bound, the largest *g*(λ) with λ in 𝒦<sup>∗</sup>.
 
     ### The dual of a cone program
 
-    Let the cost be linear, *g*<sup>⊤</sup>*z*. Sort the Lagrangian by its variables:
+    Let the cost be linear, *c*<sup>⊤</sup>*x*. Sort the Lagrangian by its variables:
 
     {formulas(CONE_PROGRAM)}
 
-    It is affine in *z*, and *z* is free. (*T* may lead to matrices; then *T*<sup>⊤</sup>ζ has the
-    entries ⟨*T*ᵢ, ζ⟩, where *T*ᵢ is what *T* makes of the *i*-th unit vector.) Either the vector in
-    front of *z* is 0, or the infimum is −∞, which is no bound. So the dual has an equation:
+    It is affine in *x*, and *x* is free. (*F* may lead to matrices; then *F*<sup>⊤</sup>λ has the
+    entries ⟨*F*ᵢ, λ⟩, where *F*ᵢ is what *F* makes of the *i*-th unit vector.) Either the vector in
+    front of *x* is 0, or the infimum is −∞, which is no bound. So the dual has an equation:
 
     {formulas(CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
 
-    For the gap, substitute −*T*<sup>⊤</sup>ζ for *g*. It is 0 if and only if ζ and *d* − *Tz* are
+    For the gap, substitute −*F*<sup>⊤</sup>λ for *c*. It is 0 if and only if λ and *h* − *Fx* are
     orthogonal: **complementary slackness**, as in chapter 3.
 
     ### Two numbers
 
-    Minimize *z*₁ + *z*₂ so that this matrix is PSD:
+    {formulas(TWO_NUMBERS)}
 
-    ```text
-    z₁   1
-    1    z₂
-    ```
-
-    *By hand:* *z*₁ ≥ 0, *z*₂ ≥ 0 and *z*₁*z*₂ ≥ 1, so that the sum is at least 2, at *z* = (1, 1).
-    *The dual:* ⟨ζ, *d* − *Tz*⟩ is ζ₁₁*z*₁ + ζ₂₂*z*₂ + 2ζ₁₂. The vector in front of *z* is 0 if ζ₁₁
-    = ζ₂₂ = 1, and −2ζ₁₂ is left to be maximized. Being PSD asks for |ζ₁₂| ≤ 1: the dual optimum is
-    2 as well. In CVXPY:
+    *By hand:* *x*₁ ≥ 0, *x*₂ ≥ 0 and *x*₁*x*₂ ≥ 1, so that the sum is at least 2, at *x* = (1, 1).
+    *The dual*, with a matrix *Z* as the multiplier: ⟨*Z*, *h* − *Fx*⟩ is *Z*₁₁*x*₁ + *Z*₂₂*x*₂ +
+    2*Z*₁₂. The vector in front of *x* is 0 if *Z*₁₁ = *Z*₂₂ = 1, and −2*Z*₁₂ is left to be
+    maximized. Being PSD asks for |*Z*₁₂| ≤ 1: the dual optimum is 2 as well. In CVXPY:
     """)
 
 
 @app.cell
 def _():
     def pair_of_problems():
-        z = cp.Variable(2, name="z")
-        primal = cp.Problem(cp.Minimize(cp.sum(z)), [cp.bmat([[z[0], 1], [1, z[1]]]) >> 0])
-        zeta = cp.Variable((2, 2), PSD=True, name="zeta")
-        dual = cp.Problem(cp.Maximize(-2 * zeta[0, 1]), [cp.diag(zeta) == 1])
+        x = cp.Variable(2, name="x")
+        primal = cp.Problem(cp.Minimize(cp.sum(x)), [cp.bmat([[x[0], 1], [1, x[1]]]) >> 0])
+        Z = cp.Variable((2, 2), PSD=True, name="Z")
+        dual = cp.Problem(cp.Maximize(-2 * Z[0, 1]), [cp.diag(Z) == 1])
         return primal, dual
 
     of_primal, of_dual = map(certify_problem, pair_of_problems())
@@ -203,67 +213,74 @@ def _(of_dual, of_primal):
     {enclosure(of_dual.lower, of_dual.upper, 8)}. Its lower bound on a minimum comes from a
     multiplier, by weak duality; chapter 10 explains how it proves that an exact one exists.
 
+    /// details | Check: *x*₁ + 2*x*₂ is to be minimized with *x*₁ + *x*₂ ≥ 1, *x* ≥ 0. Prove that
+    it is ≥ 1. *x*₁ + 2*x*₂ = 1 + 1(*x*₁ + *x*₂ − 1) + 0*x*₁ + 1*x*₂: the multiplier λ = (1, 0, 1)
+    is in the dual cone and proves it. At *x* = (1, 0) the cost is 1, so that no other λ proves
+    more.
+    ///
+
     ## 7.3 Strong duality and Slater's condition
 
-    **Theorem.** Let *g* be convex and *g*<sup>∗</sup> finite. Suppose that some *z*₀ in the domain
-    of *g* has *d* − *Tz*₀ in the **interior** of 𝒦 (Slater's condition). Then there is a ζ in
-    𝒦<sup>∗</sup> with *D*(ζ) = *g*<sup>∗</sup>: there is no gap, and the dual has an optimum.
+    **Theorem.** Let *f*₀ be convex and *p*<sup>⋆</sup> finite. Suppose that some *x̃* in the domain
+    of *f*₀ has *h* − *Fx̃* in the **interior** of 𝒦 (Slater's condition). Then there is a λ in
+    𝒦<sup>∗</sup> with *g*(λ) = *p*<sup>⋆</sup>: there is no gap, and the dual has an optimum.
 
     (We are in finitely many dimensions. The cone {{0}} has no interior: solve equations first, and
     apply the theorem to what is left. It then has multipliers for the other constraints.)
 
     ### The value set
 
-    Change the right side *d* by χ. Call (χ, ξ) **reachable** if some *z* in the domain of *g* has
-    *d* + χ − *Tz* in 𝒦 and *g*(*z*) ≤ ξ: with this right side, the cost ξ is enough. All reachable
-    points form the value set. Above χ = 0 it begins at the height *g*<sup>∗</sup>.
+    Change the right side *h* by *u*. Call (*u*, *t*) **reachable** if some *x* in the domain of
+    *f*₀ has *h* + *u* − *Fx* in 𝒦 and *f*₀(*x*) ≤ *t*: with this right side, the cost *t* is
+    enough. All reachable points form the value set. Above *u* = 0 it begins at the height
+    *p*<sup>⋆</sup>.
 
-    Where is *D*(ζ) in this picture? Take a reachable point, and a ζ in the dual cone:
+    Where is *g*(λ) in this picture? Take a reachable point, and a λ in the dual cone:
 
     {formulas(LINE_BELOW)}
 
-    So the line with slope −ζ that crosses χ = 0 at the height *D*(ζ) lies **below the whole value
-    set**. (At the best ζ it says what a change of the right side is worth: the optimum is at least
-    *g*<sup>∗</sup> − ⟨ζ, χ⟩.) The dual looks for the line that crosses χ = 0 as high as possible.
-    Two problems, with the same multiplier:
+    So the line with slope −λ that crosses *u* = 0 at the height *g*(λ) lies **below the whole value
+    set**. (At the best λ it says what a change of the right side is worth: the optimum is at least
+    *p*<sup>⋆</sup> − ⟨λ, *u*⟩.) The dual looks for the line that crosses *u* = 0 as high as
+    possible. Two problems, with the same multiplier:
 
-    - on the left that of section 7.1, where *z*₀ = 0 meets Slater's condition. With a right side of
-      1 + χ the optimum is (1 − χ)², or 0 from χ = 1 on;
-    - on the right, minimize *z*₁ over the domain *z*₁² ≤ *z*₂, with the constraint −*z*₂ ≥ 0. Only
-      *z* = 0 is feasible, so *g*<sup>∗</sup> = 0, and no *z* in the domain has −*z*₂ > 0: no Slater
-      point. With a right side of χ ≥ 0 the optimum is minus the square root of χ; with χ < 0 there
-      is none. The
-      infimum of *z*₁ + ζ*z*₂ over the domain is *D*(ζ) = −1/(4ζ), at *z*₁ = −1/(2ζ), *z*₂ = *z*₁².
+    - on the left that of section 7.1, where *x̃* = 0 meets Slater's condition. With a right side of
+      1 + *u* the optimum is (1 − *u*)², or 0 from *u* = 1 on;
+    - on the right, minimize *x*₁ over the domain *x*₁² ≤ *x*₂, with the constraint −*x*₂ ≥ 0. Only
+      *x* = 0 is feasible, so *p*<sup>⋆</sup> = 0, and no *x* in the domain has −*x*₂ > 0: no Slater
+      point. With a right side of *u* ≥ 0 the optimum is minus the square root of *u*; with *u* < 0
+      there is none. The infimum of *x*₁ + λ*x*₂ over the domain is *g*(λ) = −1/(4λ), at *x*₁ =
+      −1/(2λ), *x*₂ = *x*₁².
     """)
 
 
 @app.cell(hide_code=True)
 def _():
-    def _draw(zeta):
+    def _draw(price):
         panels = []
         for name, chi, least, optimum, bound, bottom, top in (
             ("Slater", np.linspace(-1, 2, 61), lambda c: np.maximum(1 - c, 0) ** 2, 1.0,
-             zeta - zeta**2 / 4, -1.0, 4.0),
+             price - price**2 / 4, -1.0, 4.0),
             ("No Slater", np.linspace(0, 2**0.5, 61) ** 2, lambda c: -np.sqrt(c), 0.0,
-             -1 / (4 * zeta), -2.0, 1.0),
+             -1 / (4 * price), -2.0, 1.0),
         ):  # fmt: skip
             panel = Panel(
-                f"{name}: D(ζ) = {bound:.3g}",
-                ("χ", -1, 2),
-                ("ξ", bottom, top),
-                names={GRAY: "value set", BLACK: "optimum", ORANGE: "D(ζ)"},
+                f"{name}: g(λ) = {bound:.3g}",
+                ("u", -1, 2),
+                ("t", bottom, top),
+                names={GRAY: "value set", BLACK: "optimum", ORANGE: "g(λ)"},
             )
             panel.area(chi, least(chi), top, GRAY)
             panel.line(chi, least(chi), GRAY)
             ends = np.array([-1.0, 2.0])
-            panel.line(ends, bound - zeta * ends, BLUE)
+            panel.line(ends, bound - price * ends, BLUE)
             panel.dots(0, optimum, BLACK, 7, hollow=True)
             panel.dots(0, bound, ORANGE, 6)
             panels.append(panel)
         return panels
 
     Moving(
-        "Multiplier, the slope of the line is −ζ:",
+        "Multiplier, the slope of the line is −λ:",
         [0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0],
         1.0,
         _draw,
@@ -273,9 +290,9 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    On the left the line of slope −2 touches the value set above χ = 0: the bound is the optimum. On
-    the right the value set ends at χ = 0 with a **vertical** edge. Every line of finite slope
-    passes below the corner: *D*(ζ) comes as close to 0 as you like and never gets there.
+    On the left the line of slope −2 touches the value set above *u* = 0: the bound is the optimum.
+    On the right the value set ends at *u* = 0 with a **vertical** edge. Every line of finite slope
+    passes below the corner: *g*(λ) comes as close to 0 as you like and never gets there.
 
     ### The proof
 
@@ -283,38 +300,47 @@ def _():
     common, there is a plane between them. That is, there is a linear function, not zero
     everywhere, whose values on the first set are all at least as large as those on the second.
 
-    1. *The value set is convex.* Two points are reachable, each by a *z* of its own. The mixture of
-       the two *z* reaches the mixture of the points: *d* + χ − *Tz* is affine and 𝒦 is convex, so
-       the constraint holds; and *g* of a mixture is at most the mixture of the costs, because *g*
-       is convex.
-    2. *A second convex set:* the points (0, ξ) with ξ < *g*<sup>∗</sup>. None of them is reachable:
-       a feasible *z* with *g*(*z*) ≤ ξ < *g*<sup>∗</sup> would contradict that *g*<sup>∗</sup> is
-       the infimum.
-    3. *Separate them.* The linear function has the form ⟨ζ, χ⟩ + θξ, with ζ and θ not both 0. At
-       every reachable point it is at least as large as at (0, ξ) for any ξ < *g*<sup>∗</sup>.
-    4. *Signs.* The function is bounded from below on the value set. If (χ, ξ) is reachable, so is
-       every point above it; with θ < 0 the function would fall without bound on the way up. So
-       θ ≥ 0. And if χ′ is in 𝒦, then (χ + χ′, ξ) is reachable too, because the sum of two points of
-       a convex cone is in the cone; the same for all multiples of χ′. With ⟨ζ, χ′⟩ < 0 the function
-       would again fall without bound. So ζ is in 𝒦<sup>∗</sup>. Let the ξ of step 3 go up to
-       *g*<sup>∗</sup>:
+    1. *The value set is convex.* Two points are reachable, each by an *x* of its own. The mixture
+       of the two *x* reaches the mixture of the points: *h* + *u* − *Fx* is affine and 𝒦 is convex,
+       so the constraint holds; and *f*₀ of a mixture is at most the mixture of the costs, because
+       *f*₀ is convex.
+    2. *A second convex set:* the points (0, *t*) with *t* < *p*<sup>⋆</sup>. None of them is
+       reachable: a feasible *x* with *f*₀(*x*) ≤ *t* < *p*<sup>⋆</sup> would contradict that
+       *p*<sup>⋆</sup> is the infimum.
+    3. *Separate them.* The linear function has the form ⟨λ, *u*⟩ + μ*t*, with λ and μ not both 0.
+       At every reachable point it is at least as large as at (0, *t*) for any *t* <
+       *p*<sup>⋆</sup>.
+    4. *Signs.* The function is bounded from below on the value set. If (*u*, *t*) is reachable, so
+       is every point above it; with μ < 0 the function would fall without bound on the way up. So μ
+       ≥ 0. And if *u*′ is in 𝒦, then (*u* + *u*′, *t*) is reachable too, because the sum of two
+       points of a convex cone is in the cone; the same for all multiples of *u*′. With ⟨λ, *u*′⟩ <
+       0 the function would again fall without bound. So λ is in 𝒦<sup>∗</sup>. Let the *t* of step
+       3 go up to *p*<sup>⋆</sup>:
 
     {formulas(SEPARATION)}
 
     5. *The plane is not vertical.* **Here we use Slater's condition, and only here.** Suppose that
-       θ = 0. Then ζ ≠ 0, and ⟨ζ, χ⟩ ≥ 0 at all reachable points. Because *d* − *Tz*₀ is in the
-       interior, *d* + χ − *Tz*₀ is still in 𝒦 for every χ that is short enough. So (χ, *g*(*z*₀))
-       is reachable for these χ, also for χ = −δζ with a small δ > 0. But ⟨ζ, −δζ⟩ < 0: a
-       contradiction. So θ > 0.
-    6. *Read off the bound.* Divide by θ, and write ζ for ζ/θ. For **any** *z* in the domain the
-       following point is reachable, because *d* + χ − *Tz* = 0 is in 𝒦:
+       μ = 0. Then λ ≠ 0, and ⟨λ, *u*⟩ ≥ 0 at all reachable points. Because *h* − *Fx̃* is in the
+       interior, *h* + *u* − *Fx̃* is still in 𝒦 for every *u* that is short enough. So (*u*,
+       *f*₀(*x̃*)) is reachable for these *u*, also for *u* = −δλ with a small δ > 0. But ⟨λ, −δλ⟩ <
+       0: a contradiction. So μ > 0.
+    6. *Read off the bound.* Divide by μ, and write λ for λ/μ. For **any** *x* in the domain the
+       following point is reachable, because *h* + *u* − *Fx* = 0 is in 𝒦:
 
     {formulas(SUPPORT)}
 
-    The infimum over *z* is *D*(ζ), so *g*<sup>∗</sup> ≤ *D*(ζ). Weak duality is the other half. ∎
+    The infimum over *x* is *g*(λ), so *p*<sup>⋆</sup> ≤ *g*(λ). Weak duality is the other half. ∎
 
-    Convexity of *g* came in at step 1, Slater at step 5. The theorem says that the **dual** has an
+    Convexity of *f*₀ came in at step 1, Slater at step 5. The theorem says that the **dual** has an
     optimum. It does not say that the primal has one.
+
+    /// details | Check: which step fails for the problem on the right of the picture?
+    Step 5. The only plane between the two sets is vertical: μ = 0, the function is λ*u*, and the
+    value set lies where *u* ≥ 0. Steps 1 to 4 and 6 need no Slater point.
+    ///
+
+    *Here the first lesson ends. The second one begins with the problems that the theorem leaves
+    out.*
 
     ## 7.4 When it fails
 
@@ -322,46 +348,37 @@ def _():
 
     ### (a) A gap
 
-    Minimize *z*₁ so that this matrix is PSD:
-
-    ```text
-    z₁       0            0
-    0        0       (1 − z₁)/2
-    0   (1 − z₁)/2       z₂
-    ```
+    {formulas(PROGRAM_WITH_A_GAP)}
 
     *The primal.* A PSD matrix with a 0 on its diagonal has zeros in that row: else the 2 × 2
-    determinant with this 0 would be negative. So *z*₁ = 1, and **the optimum is 1**, at *z* = (1,
+    determinant with this 0 would be negative. So *x*₁ = 1, and **the optimum is 1**, at *x* = (1,
     0). There is no Slater point, because a matrix with a 0 on its diagonal is not in the interior.
 
-    *The dual.* ⟨ζ, *d* − *Tz*⟩ is ζ₁₁*z*₁ + ζ₂₃(1 − *z*₁) + ζ₃₃*z*₂, hence
+    *The dual.* ⟨*Z*, *h* − *Fx*⟩ is *Z*₁₁*x*₁ + *Z*₂₃(1 − *x*₁) + *Z*₃₃*x*₂, hence
 
     {formulas(GAP_LAGRANGIAN)}
 
-    The dual is to maximize −ζ₂₃ with ζ₁₁ = 1 + ζ₂₃, ζ₃₃ = 0 and ζ PSD. Again the 0 on the diagonal
-    forces ζ₂₃ = 0. So **the dual optimum is 0**: both have an optimum, and the gap is 1.
+    The dual is to maximize −*Z*₂₃ with *Z*₁₁ = 1 + *Z*₂₃, *Z*₃₃ = 0 and *Z* PSD. Again the 0 on the
+    diagonal forces *Z*₂₃ = 0. So **the dual optimum is 0**: both have an optimum, and the gap is 1.
 
     ### (b) An optimum that nobody attains
 
-    Minimize *z*₁ so that the matrix on the left is PSD:
+    {formulas(NOT_ATTAINED)}
 
-    ```text
-    (b)  z₁   1        (c)  z   1
-         1    z₂            1   0
-    ```
+    *x*₁*x*₂ ≥ 1 forces *x*₁ > 0, and *x* = (1/θ, θ) is feasible for every θ > 0. So the infimum is
+    0, and it is not attained. Slater's condition holds, at *x* = (2, 2): there is no gap, and the
+    dual has an optimum: *Z*₁₁ = 1 and zeros elsewhere prove *x*₁ ≥ 0. Only the primal has none.
 
-    *z*₁*z*₂ ≥ 1 forces *z*₁ > 0, and *z* = (1/θ, θ) is feasible for every θ > 0. So the infimum is
-    0, and it is not attained. Slater's condition holds, at *z* = (2, 2): there is no gap, and the
-    dual has an optimum: ζ₁₁ = 1 and zeros elsewhere prove *z*₁ ≥ 0. Only the primal has none.
+    ### (c) Weakly infeasible
 
-    **(c) Weakly infeasible.** Minimize *z* so that the matrix on the right is PSD. No *z* will
-    do. But write 1/*z* for the 0, a change as small as you like, and the matrix is PSD: the problem
-    is **weakly infeasible**. A
-    proof by a multiplier would be a ζ in 𝒦<sup>∗</sup> with *T*<sup>⊤</sup>ζ = 0 and ⟨*d*, ζ⟩ < 0,
-    because a feasible *z* would give 0 ≤ ⟨ζ, *d* − *Tz*⟩ = ⟨*d*, ζ⟩ < 0. Here that asks for
-    ζ₁₁ = 0 and ζ₁₂ < 0, which no PSD matrix has. The dual is to maximize −2ζ₁₂ with ζ₁₁ = 1: with
-    ζ₁₂ = −θ and ζ₂₂ = θ² it proves that the optimum is at least 2θ, for any θ you name. No single
-    multiplier proves that it is +∞.
+    {formulas(WEAKLY_INFEASIBLE)}
+
+    No *x* will do. But write 1/*x* for the 0, a change as small as you like, and the matrix is PSD:
+    the problem is **weakly infeasible**. A proof by a multiplier would be a *Z* in 𝒦<sup>∗</sup>
+    with *F*<sup>⊤</sup>*Z* = 0 and ⟨*h*, *Z*⟩ < 0, because a feasible *x* would give 0 ≤ ⟨*Z*, *h*
+    − *Fx*⟩ = ⟨*h*, *Z*⟩ < 0. Here that asks for *Z*₁₁ = 0 and *Z*₁₂ < 0, which no PSD matrix has.
+    The dual is to maximize −2*Z*₁₂ with *Z*₁₁ = 1: with *Z*₁₂ = −θ and *Z*₂₂ = θ² it proves that
+    the optimum is at least 2θ, for any θ you name. No single multiplier proves that it is +∞.
 
     ### What solvers say, and what can be proved
     """)
@@ -370,22 +387,22 @@ def _():
 @app.cell
 def _():
     def with_a_gap(delta=0.0):
-        z = cp.Variable(2, name="z")
-        half = (1 - z[0]) / 2
-        matrix = cp.bmat([[z[0], 0, 0], [0, delta, half], [0, half, z[1]]])
-        return cp.Problem(cp.Minimize(z[0]), [matrix >> 0])
+        x = cp.Variable(2, name="x")
+        half = (1 - x[0]) / 2
+        matrix = cp.bmat([[x[0], 0, 0], [0, delta, half], [0, half, x[1]]])
+        return cp.Problem(cp.Minimize(x[0]), [matrix >> 0])
 
     def on_its_face():  # (a) without the row that must be zero: what is left is diagonal
-        z = cp.Variable(2, name="z")
-        return cp.Problem(cp.Minimize(z[0]), [(1 - z[0]) / 2 == 0, z >= 0])
+        x = cp.Variable(2, name="x")
+        return cp.Problem(cp.Minimize(x[0]), [(1 - x[0]) / 2 == 0, x >= 0])
 
     def not_attained():
-        z = cp.Variable(2, name="z")
-        return cp.Problem(cp.Minimize(z[0]), [cp.bmat([[z[0], 1], [1, z[1]]]) >> 0])
+        x = cp.Variable(2, name="x")
+        return cp.Problem(cp.Minimize(x[0]), [cp.bmat([[x[0], 1], [1, x[1]]]) >> 0])
 
     def weakly_infeasible():
-        z = cp.Variable(name="z")
-        return cp.Problem(cp.Minimize(z), [cp.bmat([[z, 1], [1, 0]]) >> 0])
+        x = cp.Variable(name="x")
+        return cp.Problem(cp.Minimize(x), [cp.bmat([[x, 1], [1, 0]]) >> 0])
 
     def claim(problem, solver):
         """What a solver says of a problem: its status, and the value."""
@@ -426,8 +443,8 @@ def _(claim, not_attained, on_its_face, weakly_infeasible, with_a_gap):
 @app.cell
 def _(with_a_gap):
     _problem = with_a_gap()
-    (_z,) = _problem.variables()
-    bounded = certify_problem(cp.Problem(_problem.objective, [*_problem.constraints, _z[1] <= 10]))
+    (_x,) = _problem.variables()
+    bounded = certify_problem(cp.Problem(_problem.objective, [*_problem.constraints, _x[1] <= 10]))
     tolerant = certify_problem(_problem, tolerance=1e-3)
     assert 0.9 < bounded.lower <= 1
     assert tolerant.upper < 0.01
@@ -439,19 +456,19 @@ def _(bounded, proofs):
     _face, _weak = proofs["(a) on its face"], proofs["(c)"]
     mo.md(f"""
     **(a)** A lower bound needs a multiplier, and by our computation none proves more than 0. An
-    upper bound needs a feasible point, which must have *z*₁ = 1 **exactly**, and solvers miss that.
+    upper bound needs a feasible point, which must have *x*₁ = 1 **exactly**, and solvers miss that.
     So the interval is wide, or has no ends at all. There are two ways out, and in both you tell the
     program something that you know:
 
     - *Go to the face.* The 0 forces a row of zeros. Say so, and leave that row out: the same
       feasible points, a smaller cone, and the interval {enclosure(_face.lower, _face.upper, 8)}.
-    - *Bound the variable.* `bounds={{z: 10.0}}` says that only points with |*z*ᵢ| ≤ 10 matter. Of
+    - *Bound the variable.* `bounds={{x: 10.0}}` says that only points with |*x*ᵢ| ≤ 10 matter. Of
       these the optimum is proved to lie in {enclosure(bounded.lower, bounded.upper, 8)}. You can
       find such multipliers by hand:
 
     {formulas(BOUNDED_MULTIPLIER)}
 
-    With |*z*₂| ≤ 10 that is at least 1 − 10δ, for any δ > 0. For a free *z*₂ it is no bound at all.
+    With |*x*₂| ≤ 10 that is at least 1 − 10δ, for any δ > 0. For a free *x*₂ it is no bound at all.
 
     **(b)** The interval encloses the **infimum**. Its upper end comes from a feasible point, its
     lower end from a multiplier. That some point attains the optimum was not claimed, and is not
@@ -464,8 +481,8 @@ def _(bounded, proofs):
     ### Why solvers go wrong here
 
     A solver meets constraints to within a tolerance. Write δ for the 0 in the middle of (a), and
-    let it go to 0. The matrix is PSD if and only if *z*₁, *z*₂ and δ are ≥ 0 and δ*z*₂ ≥ (1 −
-    *z*₁)²/4. For δ > 0 the optimum is 0, at *z* = (0, 1/(4δ)); for δ = 0 it is 1; for δ < 0 nothing
+    let it go to 0. The matrix is PSD if and only if *x*₁, *x*₂ and δ are ≥ 0 and δ*x*₂ ≥ (1 −
+    *x*₁)²/4. For δ > 0 the optimum is 0, at *x* = (0, 1/(4δ)); for δ = 0 it is 1; for δ < 0 nothing
     is feasible.
     """)
 
@@ -473,26 +490,31 @@ def _(bounded, proofs):
 @app.cell(hide_code=True)
 def _(tolerant):
     mo.md(f"""
-    The optimum escapes to infinity along the edge *z*₁ = 0, and in the limit all that is left of
-    the set is the line where *z*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
+    The optimum escapes to infinity along the edge *x*₁ = 0, and in the limit all that is left of
+    the set is the line where *x*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
     an answer: it is the cost of a point that is feasible for a small δ > 0, and optimal for none.
     `certify_problem(problem, tolerance=1e-3)` asks openly about the problem in which the matrix
     plus *I*/1000 must be PSD. It proves that this optimum lies in
     **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
 
+    /// details | Check: add the constraint *x*₂ ≤ 100 to (b). What is the optimum, and is it
+    attained? *x*₁ ≥ 1/*x*₂ ≥ 1/100, and (1/100, 100) is feasible: 1/100, attained. An optimum that
+    runs away is held by a bound, and moves by a little.
+    ///
+
     ## 7.5 Why our dual needs no Slater
 
     The example with the bounded variable was no accident.
 
-    **Theorem.** Let *g* be convex and continuous, its domain closed and **bounded**, and some *z*
-    feasible. Then the supremum of *D* over 𝒦<sup>∗</sup> is *g*<sup>∗</sup>: no gap, with Slater's
+    **Theorem.** Let *f*₀ be convex and continuous, its domain closed and **bounded**, and some *x*
+    feasible. Then the supremum of *g* over 𝒦<sup>∗</sup> is *p*<sup>⋆</sup>: no gap, with Slater's
     condition or without.
 
-    1. *The value set is closed.* Let reachable points converge to (χ, ξ), and let *z*ᵢ reach the
-       *i*-th of them. The domain is closed and bounded, so some subsequence of the *z*ᵢ converges
-       to a *z* in it. Then *d* + χ − *Tz* is in 𝒦, because 𝒦 is closed, and *g*(*z*) ≤ ξ, because
-       *g* is continuous. So *z* reaches the limit.
-    2. *Separate with room to spare.* Let δ > 0. The point (0, *g*<sup>∗</sup> − δ) is not
+    1. *The value set is closed.* Let reachable points converge to (*u*, *t*), and let *x*ᵢ reach
+       the *i*-th of them. The domain is closed and bounded, so some subsequence of the *x*ᵢ
+       converges to an *x* in it. Then *h* + *u* − *Fx* is in 𝒦, because 𝒦 is closed, and *f*₀(*x*)
+       ≤ *t*, because *f*₀ is continuous. So *x* reaches the limit.
+    2. *Separate with room to spare.* Let δ > 0. The point (0, *p*<sup>⋆</sup> − δ) is not
        reachable. Because the value set is closed, it has a nearest point. Put a plane through that
        one, across the shortest way. The whole value set lies behind it, or else a short step from
        the nearest point into the set, which is convex, would come nearer. The point itself lies in
@@ -500,13 +522,16 @@ def _(tolerant):
 
     {formulas(STRICT_SEPARATION)}
 
-    3. *Signs.* θ ≥ 0 and ζ in 𝒦<sup>∗</sup>, as in step 4 of section 7.3. And θ ≠ 0: with θ = 0 the
-       infimum would be positive, but a feasible *z* makes a point with χ = 0 reachable, where the
+    3. *Signs.* μ ≥ 0 and λ in 𝒦<sup>∗</sup>, as in step 4 of section 7.3. And μ ≠ 0: with μ = 0 the
+       infimum would be positive, but a feasible *x* makes a point with *u* = 0 reachable, where the
        function is 0.
-    4. *Read off the bound.* Divide by θ. As in step 6 there, *D*(ζ/θ) > *g*<sup>∗</sup> − δ. Such a
-       ζ exists for every δ > 0, and by weak duality *D* is never above *g*<sup>∗</sup>. ∎
+    4. *Read off the bound.* Divide by μ. As in step 6 there, *g*(λ/μ) > *p*<sup>⋆</sup> − δ. Such a
+       λ exists for every δ > 0, and by weak duality *g* is never above *p*<sup>⋆</sup>. ∎
 
     ### Back to the M-step
+
+    Here the letters are again those of chapters 2 and 3: λ is the trace weight, *p* the
+    probabilities.
 
     Take the dual of chapter 3 as the problem: *p* is the variable, −*D*(*p*) the cost, *M*(*p*) ⪰ 0
     the constraint. Its domain is the cube [0, 1]<sup>*N*</sup>, closed and bounded; *D* is concave
@@ -546,7 +571,7 @@ def _():
     assert np.all(np.diff(falling) < 0)
 
     weights = [1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4, 1e-5]
-    metrics = [solve_m_step(objective.with_trace_weight(each)).metric for each in weights]
+    metrics = [solve_m_step(objective.with_trace_weight(w), tol=1e-7).metric for w in weights]
     certificates = [certify(objective, A) for A in metrics]  # all of them for trace weight 0
     best_lower = max(each.dual_value for each in certificates)
     best_upper = min(each.primal_value for each in certificates)
@@ -570,17 +595,22 @@ def _(best_lower, best_upper):
     infimum of *f* for λ = 0: together they prove that it lies in
     **{enclosure(best_lower, best_upper, 4)}**.
 
+    /// details | Check: why does the theorem of 7.5 not apply to (a)?
+    The domain of (a) is not bounded: *x*₂ may be as large as you like, and the bounds that
+    multipliers prove, 1 − δ*x*₂, are worth nothing there.
+    ///
+
     ## Questions
 
-    /// details | 1. *g* is not convex. What is left of this chapter?
-    Sections 7.1 and 7.2: the dual function is concave, and every *D*(ζ) with ζ in 𝒦<sup>∗</sup> is
+    /// details | 1. *f*₀ is not convex. What is left of this chapter?
+    Sections 7.1 and 7.2: the dual function is concave, and every *g*(λ) with λ in 𝒦<sup>∗</sup> is
     a bound. In the proof of 7.3 step 1 fails: the value set may have dents, and a line from below
     does not get into a dent. So a gap is possible, Slater or not.
     ///
 
-    /// details | 2. In (c) write *z*₁ for *z*, *z*₂ for both 1, and minimize *z*₂. The two optima?
-    The 0 forces *z*₂ = 0, so the primal optimum is 0, attained. The dual asks for ζ₁₁ = 0 and
-    2ζ₁₂ = 1, which no PSD matrix has: it is infeasible, its value −∞. Not even a bad lower bound
+    /// details | 2. In (c) write *x*₁ for *x*, *x*₂ for both 1, and minimize *x*₂. The two optima?
+    The 0 forces *x*₂ = 0, so the primal optimum is 0, attained. The dual asks for *Z*₁₁ = 0 and
+    2*Z*₁₂ = 1, which no PSD matrix has: it is infeasible, its value −∞. Not even a bad lower bound
     can be proved by a multiplier.
     ///
 

@@ -55,32 +55,37 @@ def _():
     **Goal.** You can write the M-step (11) as a conic program by hand, predict how many variables
     and rows CVXPY hands to a solver, and say what "optimal" means there and what it does not.
 
-    **Time.** 25 minutes. **You need** chapters 2, 3 and 7; from chapter 1 the cone of metrics.
+    **Time.** Two lessons of 25 minutes: 8.1 and 8.2, and the rest. **You need** chapters 2, 3 and
+    7; from chapter 1 the cone of metrics.
+
+    **In Boyd and Vandenberghe's book:** 2.2.3 and 2.4 (cones), 2.6.1 (dual cones), 3.2.6
+    (perspective), 4.6 (conic form).
 
     A conic solver has never heard of metrics or logarithms. It takes one kind of problem (some take
     a quadratic objective, too):
 
     {formulas(CONIC_PROGRAM)}
 
-    All that is not linear must be in the cone 𝒦. Three kinds of cones are enough for (11):
+    The letters are those of chapter 7: λ is a multiplier, not the trace weight. All that is not
+    linear must be in the cone 𝒦. Three kinds of cones are enough for (11):
     nonnegative numbers, PSD matrices, and the exponential cone of section 8.2.
 
     ## 8.1 Cones and their duals
 
     {formulas(CONVEX_CONE, DUAL_CONE)}
 
-    (In this section and the next, *z* is a point of the space in which the cone lies.) The
-    multiplier of a constraint *d* − *Tz* ∈ 𝒦 lies in the dual cone: then ζ<sup>⊤</sup>(*d* − *Tz*)
+    (In this section and the next, *x* is a point of the space in which the cone lies.) The
+    multiplier of a constraint *h* − *Fx* ∈ 𝒦 lies in the dual cone: then λ<sup>⊤</sup>(*h* − *Fx*)
     is never negative where the constraint holds (chapter 7). So whoever uses a cone must know its
-    dual. That is a convex cone, whatever 𝒦 is: each point *z* of 𝒦 gives one half-space.
+    dual. That is a convex cone, whatever 𝒦 is: each point *x* of 𝒦 gives one half-space.
 
     - **Zero**, for equations: the cone is the point 0 alone. Its dual is everything.
-    - **Nonnegative numbers**, for inequalities: *z* ≥ 0 in each entry. Its own dual: sums of
-      products of nonnegative numbers are ≥ 0; and if ζᵢ < 0, the *i*-th unit vector proves that ζ
+    - **Nonnegative numbers**, for inequalities: *x* ≥ 0 in each entry. Its own dual: sums of
+      products of nonnegative numbers are ≥ 0; and if λᵢ < 0, the *i*-th unit vector proves that λ
       is not in the dual.
     - **PSD matrices**: their own dual, by question 2 of chapter 1.
     - **Products.** If 𝒦 is made of blocks, its dual is made of the blocks' duals. Set all blocks of
-      *z* but one to 0: each block of ζ must pass its own test. If all pass, the sum is ≥ 0.
+      *x* but one to 0: each block of λ must pass its own test. If all pass, the sum is ≥ 0.
 
     ### The second-order cone
 
@@ -90,19 +95,19 @@ def _():
 
     1. *Each point of 𝒬 is in the dual.* That is the line above; its first inequality is
        Cauchy and Schwarz, the second multiplies two inequalities between numbers ≥ 0.
-    2. *Each (χ, ζ) in the dual is a point of 𝒬.* Test it on (‖ζ‖, −ζ), which is in 𝒬: the inner
-       product is χ‖ζ‖ − ‖ζ‖² ≥ 0, so χ ≥ ‖ζ‖ unless ζ = 0. If ζ = 0, test it on (1, 0): χ ≥ 0.
+    2. *Each (χ, λ) in the dual is a point of 𝒬.* Test it on (‖λ‖, −λ), which is in 𝒬: the inner
+       product is χ‖λ‖ − ‖λ‖² ≥ 0, so χ ≥ ‖λ‖ unless λ = 0. If λ = 0, test it on (1, 0): χ ≥ 0.
 
     ### Metrics of two features are a second-order cone
 
     {formulas(TWO_BY_TWO)}
 
-    1. *Change variables.* Let ξ be half the trace of *A*, and *z* = (*A*₁₁ − ξ, *A*₁₂). Then *A* =
-       ξ*I* + *B*, where *B* has the diagonal *z*₁, −*z*₁ and *z*₂ beside it.
-    2. *Square B.* The product *BB* has *z*₁² + *z*₂² = ‖*z*‖² on its diagonal and *z*₁*z*₂ −
-       *z*₂*z*₁ = 0 beside it. So the square of each eigenvalue of *B* is ‖*z*‖².
-    3. *Sum.* The trace of *B* is 0, so its eigenvalues are −‖*z*‖ and ‖*z*‖. Those of *A* are
-       larger by ξ. The least one is ≥ 0 exactly if ‖*z*‖ ≤ ξ.
+    1. *Change variables.* Let ξ be half the trace of *A*, and *x* = (*A*₁₁ − ξ, *A*₁₂). Then *A* =
+       ξ*I* + *B*, where *B* has the diagonal *x*₁, −*x*₁ and *x*₂ beside it.
+    2. *Square B.* The product *BB* has *x*₁² + *x*₂² = ‖*x*‖² on its diagonal and *x*₁*x*₂ −
+       *x*₂*x*₁ = 0 beside it. So the square of each eigenvalue of *B* is ‖*x*‖².
+    3. *Sum.* The trace of *B* is 0, so its eigenvalues are −‖*x*‖ and ‖*x*‖. Those of *A* are
+       larger by ξ. The least one is ≥ 0 exactly if ‖*x*‖ ≤ ξ.
 
     Even the inner products agree, up to a factor of 2:
 
@@ -119,9 +124,9 @@ def _():
     _rng = np.random.default_rng(0)
     for _ in range(100):
         _A, _B = (M + M.T for M in _rng.normal(size=(2, 2, 2)))
-        (_xi, _z), (_chi, _zeta) = as_second_order(_A), as_second_order(_B)
-        assert np.isclose(np.linalg.eigvalsh(_A)[0], _xi - np.linalg.norm(_z))
-        assert np.isclose(np.sum(_A * _B), 2 * (_xi * _chi + _z @ _zeta))
+        (_xi, _x), (_chi, _y) = as_second_order(_A), as_second_order(_B)
+        assert np.isclose(np.linalg.eigvalsh(_A)[0], _xi - np.linalg.norm(_x))
+        assert np.isclose(np.sum(_A * _B), 2 * (_xi * _chi + _x @ _y))
     return (as_second_order,)
 
 
@@ -139,7 +144,7 @@ def _(as_second_order):
         return np.array([[1.5, beside], [beside, 0.5]])
 
     def _draw(beside):
-        _, z = as_second_order(_matrix(beside))
+        _, x = as_second_order(_matrix(beside))
         least = np.linalg.eigvalsh(_matrix(beside))[0]
         color = GREEN if least >= 0 else ORANGE
         turn = np.linspace(0, 2 * np.pi, 91)
@@ -150,14 +155,14 @@ def _(as_second_order):
             square=True,
         )
         disk.area(np.cos(turn), np.sin(turn), np.sin(turn), GREEN)
-        disk.line([0, z[0]], [0, z[1]], GRAY, width=1.5)
-        disk.dots(*z, color, 7)
+        disk.line([0, x[0]], [0, x[1]], GRAY, width=1.5)
+        disk.dots(*x, color, 7)
         word = "a metric" if least >= 0 else "not a metric"
         lowest = Panel(
             f"Least eigenvalue {least:.2f}: {word}",
             ("A₁₂", -1.3, 1.3),
             ("eigenvalue", -0.5, 0.6),
-            names={BLUE: "computed", BLACK: "1 − ‖z‖"},
+            names={BLUE: "computed", BLACK: "1 − ‖x‖"},
         )
         moved = np.linspace(-1.3, 1.3, 53)
         computed = [np.linalg.eigvalsh(_matrix(each))[0] for each in moved]
@@ -176,24 +181,29 @@ def _():
     So with two features a solver needs no PSD cone: 𝒬 will do. From three features on we use the
     PSD cone itself.
 
+    /// details | Check: is the matrix with the diagonal 3, 1 and 2 beside it a metric? Use the
+    cone. No: ξ = 2 and *x* = (1, 2), whose length √5 is more than 2. The least eigenvalue is 2 −
+    √5.
+    ///
+
     ## 8.2 The exponential cone
 
     The logistic term needs one cone more. It lives in three dimensions:
 
     {formulas(EXPONENTIAL_CONE)}
 
-    The second line adds the limits of the first: (*z*₁, δ, *z*₃ + δ) satisfies the first line for
-    δ > 0, and goes to (*z*₁, 0, *z*₃). It makes the cone closed. **Why is it a convex cone?**
+    The second line adds the limits of the first: (*x*₁, δ, *x*₃ + δ) satisfies the first line for
+    δ > 0, and goes to (*x*₁, 0, *x*₃). It makes the cone closed. **Why is it a convex cone?**
 
     {formulas(HALF_SPACES)}
 
     1. *The maximum.* The exponential function is convex, so it lies above its tangent at each θ:
-       at *z*₁/*z*₂ it is at least *e*<sup>θ</sup>(1 + *z*₁/*z*₂ − θ), with equality if θ is
-       *z*₁/*z*₂. Multiply by *z*₂ > 0.
-    2. *If z₂ > 0*, the rest follows: above a maximum means above each function.
-    3. *If z₂ = 0*, the last line is *z*₃ ≥ *e*<sup>θ</sup>*z*₁ for all θ. Large θ allow no *z*₁ >
-       0, and θ → −∞ leaves *z*₃ ≥ 0. If *z*₁ ≤ 0 ≤ *z*₃, all of them hold.
-    4. The last line is a half-space for each θ, and there is one more, *z*₂ ≥ 0. Each has 0 on its
+       at *x*₁/*x*₂ it is at least *e*<sup>θ</sup>(1 + *x*₁/*x*₂ − θ), with equality if θ is
+       *x*₁/*x*₂. Multiply by *x*₂ > 0.
+    2. *If x₂ > 0*, the rest follows: above a maximum means above each function.
+    3. *If x₂ = 0*, the last line is *x*₃ ≥ *e*<sup>θ</sup>*x*₁ for all θ. Large θ allow no *x*₁ >
+       0, and θ → −∞ leaves *x*₃ ≥ 0. If *x*₁ ≤ 0 ≤ *x*₃, all of them hold.
+    4. The last line is a half-space for each θ, and there is one more, *x*₂ ≥ 0. Each has 0 on its
        boundary, so it is a closed convex cone, and so is what they have in common.
     """)
 
@@ -201,49 +211,49 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    Each slice at a height *z*₂ is *z*₂ times the slice at 1. Near *z*₂ = 0 it becomes a
-    quadrant: *z*₁ > 0 costs without bound, *z*₁ ≤ 0 costs nothing.
+    Each slice at a height *x*₂ is *x*₂ times the slice at 1. Near *x*₂ = 0 it becomes a
+    quadrant: *x*₁ > 0 costs without bound, *x*₁ ≤ 0 costs nothing.
 
     ### Its dual cone, derived
 
-    1. *Only z₂ = 1 counts.* The other points with *z*₂ > 0 are multiples of these, and those with
-       *z*₂ = 0 are limits. So ζ is in the dual exactly if ζ₁*z*₁ + ζ₂ + ζ₃*z*₃ ≥ 0 wherever *z*₃ ≥
-       *e*<sup>*z*₁</sup>.
-    2. *ζ₃ ≥ 0*, because *z*₃ may be as large as you like. Then the smallest *z*₃ is the hardest
-       test, and one number is left: ζ₁*z*₁ + ζ₂ + ζ₃*e*<sup>*z*₁</sup> ≥ 0 for all *z*₁.
-    3. *ζ₁ > 0* fails as *z*₁ → −∞. *ζ₁ = 0* leaves ζ₂ + ζ₃*e*<sup>*z*₁</sup>, whose infimum is ζ₂:
-       so ζ₂ ≥ 0. *ζ₁ < 0 and ζ₃ = 0* fails as *z*₁ → ∞.
-    4. *ζ₁ < 0 < ζ₃:* a convex function of *z*₁. It is least where its slope, ζ₁ +
-       ζ₃*e*<sup>*z*₁</sup>, is zero. Put in *e*<sup>*z*₁</sup> = −ζ₁/ζ₃:
+    1. *Only x₂ = 1 counts.* The other points with *x*₂ > 0 are multiples of these, and those with
+       *x*₂ = 0 are limits. So λ is in the dual exactly if λ₁*x*₁ + λ₂ + λ₃*x*₃ ≥ 0 wherever *x*₃ ≥
+       *e*<sup>*x*₁</sup>.
+    2. *λ₃ ≥ 0*, because *x*₃ may be as large as you like. Then the smallest *x*₃ is the hardest
+       test, and one number is left: λ₁*x*₁ + λ₂ + λ₃*e*<sup>*x*₁</sup> ≥ 0 for all *x*₁.
+    3. *λ₁ > 0* fails as *x*₁ → −∞. *λ₁ = 0* leaves λ₂ + λ₃*e*<sup>*x*₁</sup>, whose infimum is λ₂:
+       so λ₂ ≥ 0. *λ₁ < 0 and λ₃ = 0* fails as *x*₁ → ∞.
+    4. *λ₁ < 0 < λ₃:* a convex function of *x*₁. It is least where its slope, λ₁ +
+       λ₃*e*<sup>*x*₁</sup>, is zero. Put in *e*<sup>*x*₁</sup> = −λ₁/λ₃:
 
     {formulas(LEAST_PRODUCT)}
 
-    It is ≥ 0 if and only if the logarithm is at most 1 − ζ₂/ζ₁ (divide by ζ₁ < 0, which reverses
-    the inequality). Take exponentials, and multiply by ζ₃ and by *e*<sup>ζ₂/ζ₁</sup>:
+    It is ≥ 0 if and only if the logarithm is at most 1 − λ₂/λ₁ (divide by λ₁ < 0, which reverses
+    the inequality). Take exponentials, and multiply by λ₃ and by *e*<sup>λ₂/λ₁</sup>:
 
     {formulas(EXPONENTIAL_DUAL, DUAL_AS_IMAGE)}
 
     The last line only renames: put these three numbers into the definition of ℰ. The exponential
-    cone is **not** its own dual: (0, 1, 0) is in the dual, but ℰ has no point with *z*₁ = 0, *z*₂ =
-    1 and *z*₃ < 1.
+    cone is **not** its own dual: (0, 1, 0) is in the dual, but ℰ has no point with *x*₁ = 0, *x*₂ =
+    1 and *x*₃ < 1.
     """)
 
 
 @app.cell
 def _():
-    def in_exponential_cone(z):
-        if z[1] > 0:
-            return z[2] > 0 and z[1] * np.log(z[2] / z[1]) >= z[0]
-        return z[1] == 0 and z[0] <= 0 <= z[2]
+    def in_exponential_cone(x):
+        if x[1] > 0:
+            return x[2] > 0 and x[1] * np.log(x[2] / x[1]) >= x[0]
+        return x[1] == 0 and x[0] <= 0 <= x[2]
 
-    def in_its_dual(zeta):
-        return in_exponential_cone((zeta[0] - zeta[1], -zeta[0], zeta[2]))
+    def in_its_dual(y):
+        return in_exponential_cone((y[0] - y[1], -y[0], y[2]))
 
     assert in_its_dual((0, 1, 0))
     assert not in_exponential_cone((0, 1, 0))
     _sample = np.random.default_rng(1).normal(size=(2000, 3))
-    _inside = np.array([_z for _z in _sample if in_exponential_cone(_z)])
-    _dual = np.array([_zeta for _zeta in _sample if in_its_dual(_zeta)])
+    _inside = np.array([_x for _x in _sample if in_exponential_cone(_x)])
+    _dual = np.array([_y for _y in _sample if in_its_dual(_y)])
     assert min(len(_inside), len(_dual)) > 100
     assert np.min(_inside @ _dual.T) >= 0
 
@@ -293,6 +303,13 @@ def _(proved):
     **{enclosure(proved.lower, proved.upper, 10)}**, which is proved; the term is
     **{np.logaddexp(0, 0.7):.10f}**.
 
+    /// details | Check: is (−1, 0, 1) in the dual of ℰ? Is (−1, −2, 1)? Which of them is in ℰ?
+    The first is in both: 1 ≤ *e* in the dual, and ℰ has it by its second line. The second is in
+    neither: *e*² > *e* in the dual, and no point of ℰ has a negative second entry.
+    ///
+
+    *Here the first lesson ends. The second one counts what a solver is given, and what is lost.*
+
     ## 8.3 What CVXPY makes of (11)
 
     Apply this to every pair. What is left is linear, but for *A* ⪰ 0:
@@ -311,14 +328,14 @@ def _():
     objective = MStepObjective(PairSet.from_labels(_X, _y), trace_weight=1.0)
     problem = state_m_step(objective)
     data, chain, inverse = problem.get_problem_data("SCS")
-    T, d, g, cones = data["A"], data["b"], data["c"], data["dims"]
+    F, h, c, cones = data["A"], data["b"], data["c"], data["dims"]
 
     m, N = objective.pairs.n_features, objective.pairs.n_labeled + objective.pairs.n_unlabeled
     triangle = m * (m + 1) // 2
-    assert T.shape == (len(d), len(g)) == (7 * N + triangle, 3 * N + triangle)
+    assert F.shape == (len(h), len(c)) == (7 * N + triangle, 3 * N + triangle)
     assert (cones.zero, cones.nonneg, cones.exp, cones.psd) == (0, N, 2 * N, [m])
-    assert T.nnz <= 6 * N + N * triangle + triangle
-    return N, T, chain, cones, data, inverse, m, objective, problem, triangle
+    assert F.nnz <= 6 * N + N * triangle + triangle
+    return F, N, chain, cones, data, inverse, m, objective, problem, triangle
 
 
 @app.cell(hide_code=True)
@@ -369,8 +386,8 @@ def _(stages):
         "CvxAttr2Constr": "PSD, a property of *A*, becomes a constraint. Of *A* a triangle stays.",
         "ExactCone2Cone": "Of the PSD constraint a triangle stays too, scaled: see 8.4.",
         "EliminateZeroSized": "Drops what is empty; here nothing.",
-        "ConeMatrixStuffing": "All variables become one vector *z*, all coefficients *T*, *d* and"
-        " *g*, with room for the parameters λ, *G* and β.",
+        "ConeMatrixStuffing": "All variables become one vector *x*, all coefficients *F*, *h* and"
+        " *c*, with room for the parameters: the trace weight, *G* and β.",
         "SCS": "Puts in the parameters, and sorts the rows as this solver wants them.",
     }
     _rows = [
@@ -383,15 +400,15 @@ def _(stages):
 
 
 @app.cell(hide_code=True)
-def _(T, objective, stages, triangle):
-    _entries, _total = objective.pairs.n_features**2, T.shape[1]
-    _zeros = 1 - T.nnz / (T.shape[0] * T.shape[1])
+def _(F, objective, stages, triangle):
+    _entries, _total = objective.pairs.n_features**2, F.shape[1]
+    _zeros = 1 - F.nnz / (F.shape[0] * F.shape[1])
     mo.md(f"""
     ### How large it is
 
     *A* begins with {_entries} entries and ends with {triangle}, one triangle of it. Yet
-    the solver gets **{_total} variables** and {T.shape[0]} rows: {stages[-1][2]["ExpCone"]} of
-    them are in exponential cones. The matrix *T* is sparse: {_zeros:.1%} of its entries are zeros,
+    the solver gets **{_total} variables** and {F.shape[0]} rows: {stages[-1][2]["ExpCone"]} of
+    them are in exponential cones. The matrix *F* is sparse: {_zeros:.1%} of its entries are zeros,
     and solvers depend on that.
 
     {formulas(SIZES)}
@@ -443,10 +460,15 @@ def _(sizes, triangle):
     is the price of a general solver. The methods of chapter 5 that work on *A* itself keep its
     {triangle} unknowns and make passes over the pairs.
 
+    /// details | Check: how many variables and rows do 100 points with 10 features make?
+    *N* = 4,950 pairs and a triangle of 55 numbers: 3*N* + 55 = 14,905 variables and 7*N* + 55 =
+    34,705 rows. The metric has 55 unknowns.
+    ///
+
     ## 8.4 What survives the translation
 
-    The solver returns *z* and a multiplier ζ, with one entry for each row. CVXPY inverts the chain,
-    from the last reduction to the first: it finds the entries of *A* in *z*, makes a matrix of
+    The solver returns *x* and a multiplier λ, with one entry for each row. CVXPY inverts the chain,
+    from the last reduction to the first: it finds the entries of *A* in *x*, makes a matrix of
     them, and forgets ξ and χ. `problem.value` is the objective **of (11)** at this matrix.
 
     ### Why the square root of 2
@@ -467,10 +489,10 @@ def _(sizes, triangle):
 
 
 @app.cell
-def _(T, cones, m, triangle):
-    # The PSD rows of T come after the equations and the inequalities; one entry in each.
+def _(F, cones, m, triangle):
+    # The PSD rows of F come after the equations and the inequalities; one entry in each.
     _start = cones.zero + cones.nonneg
-    _factors = np.sort(np.abs(T[_start : _start + triangle].data))
+    _factors = np.sort(np.abs(F[_start : _start + triangle].data))
     assert np.allclose(_factors, [1] * m + [np.sqrt(2)] * (triangle - m))
 
     _rng = np.random.default_rng(2)
@@ -493,7 +515,7 @@ def _(of_matrices, plain, scaled):
 
     ### The multipliers know *p*
 
-    Each pair has two exponential cones. Let ζ and ζ′ be their multipliers at the optimum, with the
+    Each pair has two exponential cones. Let λ and λ′ be their multipliers at the optimum, with the
     score written out in the cones. (There are some: *A* = *I* and large ξₖ satisfy all constraints
     strictly, Slater's condition.)
 
@@ -501,12 +523,12 @@ def _(of_matrices, plain, scaled):
 
     1. *First line.* The Lagrangian is least at the optimum, so its slopes are 0. ξₖ stands in the
        cost and, with a minus, in both cones: that is the first equation. χ₁ and χ₂ stand in one
-       cone each and in the same inequality, so ζ₃ and ζ₃′ are both the multiplier of that.
-    2. *Second line.* By complementary slackness (chapter 7) the inner product of ζ and its triple
-       is 0. With the smallest *z*₃ it is no larger, and never negative: so it is 0 as well, the
-       least value of the function in step 2 of 8.2. Hence the slope of that is 0 here, where *z*₁ =
-       −ξₖ. For ζ′ the same, with *z*₁ = *s*ₖ − ξₖ.
-    3. *Together.* The second line gives ζ₁′ = *e*<sup>*s*ₖ</sup>ζ₁; their sum is −*c*ₖ.
+       cone each and in the same inequality, so λ₃ and λ₃′ are both the multiplier of that.
+    2. *Second line.* By complementary slackness (chapter 7) the inner product of λ and its triple
+       is 0. With the smallest *x*₃ it is no larger, and never negative: so it is 0 as well, the
+       least value of the function in step 2 of 8.2. Hence the slope of that is 0 here, where *x*₁ =
+       −ξₖ. For λ′ the same, with *x*₁ = *s*ₖ − ξₖ.
+    3. *Together.* The second line gives λ₁′ = *e*<sup>*s*ₖ</sup>λ₁; their sum is −*c*ₖ.
 
     {formulas(PAIR_MULTIPLIERS)}
 
@@ -532,9 +554,9 @@ def _(chain, data, inverse, objective, problem):
 
 
 @app.cell
-def _(N, T, cones, objective, optimum, runs):
-    _zeta = runs[6][0]["y"][-3 * cones.exp :].reshape(-1, 3)  # a row for each exponential cone
-    _first = T[-3 * cones.exp :: 3]  # the row of each cone's first entry
+def _(F, N, cones, objective, optimum, runs):
+    _multipliers = runs[6][0]["y"][-3 * cones.exp :].reshape(-1, 3)  # a row for each cone
+    _first = F[-3 * cones.exp :: 3]  # the row of each cone's first entry
     _has_score = np.diff(_first.tocsr().indptr) > 1  # not only xi: the metric is in it
     assert np.sum(_has_score) == N
 
@@ -543,7 +565,7 @@ def _(N, T, cones, objective, optimum, runs):
     _V = _pairs.points[_rows[:, 0]] - _pairs.points[_rows[:, 1]]
     _p = 1 / (1 + np.exp(objective.threshold - np.sum((_V @ optimum.metric) * _V, axis=1)))
     _c = np.repeat([1.0, _mu], [_pairs.n_labeled, _pairs.n_unlabeled])
-    apart = np.max(np.abs(np.sort(-_zeta[_has_score, 0]) - np.sort(_c * _p)))
+    apart = np.max(np.abs(np.sort(-_multipliers[_has_score, 0]) - np.sort(_c * _p)))
     assert apart < 1e-3
     return (apart,)
 
@@ -555,9 +577,9 @@ def _(apart):
 
     ### "Optimal" is about another problem
 
-    SCS stops when its **residuals** are small: how far *d* − *Tz* is from a point of 𝒦, how far
-    *T*<sup>⊤</sup>ζ + *g* is from 0, and how far the two objectives are apart, each compared with
-    the size of the numbers in it. All of that is measured in *T*, *d* and *g*. Nothing of it says
+    SCS stops when its **residuals** are small: how far *h* − *Fx* is from a point of 𝒦, how far
+    *F*<sup>⊤</sup>λ + *c* is from 0, and how far the two objectives are apart, each compared with
+    the size of the numbers in it. All of that is measured in *F*, *h* and *c*. Nothing of it says
     that *A* is a metric, or how far *f*(*A*) is from the optimum of (11). Ask SCS for a few digits:
     """)
 
@@ -636,13 +658,13 @@ def _(largest, loose, p, residual, runs, too_good):
     - *The dual*, solved to two digits: the status is "{loose.status}", {np.sum(p > 1)} of the
       {len(p)} probabilities are above 1, the largest is {np.max(p):.3f}. The entropy of such a
       number is −∞, and so is `problem.value`. SCS has a primal residual of {residual:.2g}, but
-      calls it small: *d* has an entry of size {largest:.0f}.
+      calls it small: *h* has an entry of size {largest:.0f}.
 
     ### Two certificates
 
     What proves something in spite of all that? `certify` is about (11) itself: it takes a metric,
     whoever found it, and the points (chapter 4). `certify_problem` is about the conic program: it
-    takes *T*, *d* and *g* as the numbers they are (chapter 10). Both come with a proof, and neither
+    takes *F*, *h* and *c* as the numbers they are (chapter 10). Both come with a proof, and neither
     asks for a status.
     """)
 
@@ -662,7 +684,7 @@ def _(objective, optimum, problem):
         name: found if isinstance(found, tuple) else (found.lower, found.upper)
         for name, found in enclosures.items()
     }
-    # One number lies in all three, up to the rounding in which CVXPY makes T, d and g.
+    # One number lies in all three, up to the rounding in which CVXPY makes F, h and c.
     assert max(low for low, _ in enclosures.values()) <= 1e-9 + min(
         high for _, high in enclosures.values()
     )
@@ -678,6 +700,11 @@ def _(objective, optimum, problem):
 def _(N, objective, triangle):
     _unlabeled = objective.pairs.n_unlabeled
     mo.md(f"""
+    /// details | Check: SCS reports *f*(*A*) = 20.1, and 20.3 is a proved lower bound. What follows
+    for *A*? It is no metric: the bound holds for all metrics. So *A* has a negative eigenvalue, or
+    the value was not computed at *A*.
+    ///
+
     ## Questions
 
     /// details | 1. Why not ask for *e*<sup>*s*</sup> ≤ χ, and that the logarithm of 1 + χ is ≤ ξ?
@@ -694,9 +721,9 @@ def _(N, objective, triangle):
     ///
 
     /// details | 3. All residuals are 0, exactly. What follows for (11)?
-    Then *d* − *Tz* is in 𝒦, ζ in its dual, and both have the same objective: *z* is optimal in
-    cones, by weak duality. By 8.2, *A* is optimal for the (11) whose numbers are in *T*, *d* and
-    *g*. Residuals are good tests. But in practice they are never exactly 0, and small is not a
+    Then *h* − *Fx* is in 𝒦, λ in its dual, and both have the same objective: *x* is optimal in
+    cones, by weak duality. By 8.2, *A* is optimal for the (11) whose numbers are in *F*, *h* and
+    *c*. Residuals are good tests. But in practice they are never exactly 0, and small is not a
     proof.
     ///
 

@@ -58,8 +58,12 @@ def _():
     converges, and when a stationary factor is a global optimum; and you can hold a running method
     against its theorem.
 
-    **Time.** 30 minutes. **You need** the projection of chapter 1 (section 1.4), the dual of
-    chapter 3 (sections 3.7 and 3.8) and the methods of chapter 5.
+    **Time.** Two lessons of 35 minutes: 9.1 to 9.3, and the rest. **You need** the projection of
+    chapter 1 (section 1.4), the dual of chapter 3 (sections 3.7 and 3.8) and the methods of chapter
+    5.
+
+    **In Boyd and Vandenberghe's book:** 9.1.2 and 9.3.1 (curvature, rates); momentum and ADMM are
+    not in the book.
 
     Chapter 5 showed what the methods do. Here is why they work.
 
@@ -174,6 +178,10 @@ def _(ell):
 
     {formulas(THREE_POINTS)}
 
+    /// details | Check: how long may a step be where *f* is linear?
+    As long as you like: the gradient does not change, so every ℓ > 0 will do, and the step is 1/ℓ.
+    ///
+
     ## 9.2 Projected gradient: 1/*t*
 
     Start at a metric *A*₀ and step from *A*ₜ₋₁ to *A*ₜ, with *Y* = *A*ₜ₋₁. For every metric *C*:
@@ -234,6 +242,10 @@ def _(errors, gradient_bound, last):
     After {last} steps the error is at most **{errors[last]:.2g}**, the bound
     {gradient_bound[-1]:.2g}. The bound holds even for the worst *f* with this ℓ and this distance;
     ours is kinder, but not fast either (both are drawn in 9.3).
+
+    /// details | Check: after 100 steps the theorem promises an error of at most 1. When at most
+    0.01? After 10,000 steps: a hundredth of the error takes a hundred times the steps.
+    ///
 
     ## 9.3 FISTA: 1/*t*²
 
@@ -348,6 +360,13 @@ def _(errors, fista_errors, last):
     mo.md(f"""
     After {last} steps: **{fista_errors[last]:.0e}** with momentum, {errors[last]:.2g} without, at
     the same price per step. *f* rose at some steps of FISTA; the potential did not.
+
+    /// details | Check: the same for FISTA: 1 after 100 steps by the theorem. When at most 0.01?
+    (*t* + 1)² must grow by the factor 100, and *t* + 1 from 101 to 1,010: after 1,009 steps.
+    ///
+
+    *Here the first lesson ends. The second one proves two methods that do not step along a
+    gradient.*
 
     ## 9.4 ADMM: the multiplier walks to the metric
 
@@ -550,6 +569,11 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
     with a large κ it is the other way round. The theorem holds for all κ, but it does not say
     which one is fast, nor how fast *f*(*A*ₜ) gets to the optimum.
 
+    /// details | Check: both residuals are exactly 0. What is *A*ₜ?
+    Optimal. *C*ₜ = *A*ₜ and ∇*f*(*A*ₜ) = *M*(*p*ₜ) = *B*ₜ, which is PSD and orthogonal to *A*ₜ: the
+    conditions of 3.7.
+    ///
+
     ## 9.5 A factor: when is a stationary point global?
 
     Newton's method on *f*(*LL*<sup>⊤</sup>) (section 5.3) has no convexity to rely on. It stops
@@ -681,6 +705,11 @@ def _(ends, stuck_above, stuck_curvature, stuck_slope):
     Here two columns were enough from every start; only ρ ≥ *m* is proved to be. That Newton's
     method in a trust region ends at a second-order stationary point is not proved here, and need
     not be: the certificate judges the end.
+
+    /// details | Check: *L* has four columns and the rank 3, and is a local minimum. Is
+    *LL*<sup>⊤</sup> optimal? Yes: its columns are dependent, and Theorem 2 asks for nothing else,
+    whatever the number *m* of features.
+    ///
 
     ## Questions
 

@@ -11,7 +11,7 @@ DRAG_STYLE = """
 .drag svg text { fill: currentColor; }
 .drag .inside { fill: #93c5fd; fill-opacity: .45; stroke: #1f5fa8; stroke-width: 2; }
 .drag .axis { stroke: currentColor; stroke-opacity: .35; }
-.drag .level { stroke: #1f5fa8; stroke-dasharray: 6 4; }
+.drag .level { stroke: light-dark(#1f5fa8, #93c5fd); stroke-dasharray: 6 4; }
 .drag .best { stroke: currentColor; stroke-opacity: .6; stroke-dasharray: 2 4; }
 .drag .cut { stroke: #c2410c; stroke-width: 2.5; }
 .drag .point { cursor: grab; touch-action: none; } .drag .grip { fill-opacity: 0; }
@@ -30,7 +30,7 @@ DRAG_BODY = """
 <line class="axis" x1="200" y1="10" x2="200" y2="390"></line>
 <path class="inside" d="M 80 320 L 320 320 Q 200 -160 80 320 Z"></path>
 <line class="best"></line><line class="level"></line><line class="cut"></line>
-<text x="378" y="190">ζ₁</text><text x="208" y="22">ζ₂</text>
+<text x="378" y="190">λ₁</text><text x="208" y="22">λ₂</text>
 <text x="316" y="216">1</text><text x="72" y="216">−1</text><text x="208" y="76">1</text>
 <text x="208" y="338">−1</text><text x="296" y="180">3/2</text>
 <g class="point" tabindex="0" role="application"
@@ -38,8 +38,8 @@ DRAG_BODY = """
 <circle class="grip" r="24"></circle><circle class="dot" r="9"></circle></g>
 </svg>
 <div>
-<label>ζ₁ = <span></span><input type="range" min="-96" max="96" step="1" value="16"></label>
-<label>ζ₂ = <span></span><input type="range" min="-96" max="96" step="1" value="16"></label>
+<label>λ₁ = <span></span><input type="range" min="-96" max="96" step="1" value="16"></label>
+<label>λ₂ = <span></span><input type="range" min="-96" max="96" step="1" value="16"></label>
 <output aria-live="polite"></output>
 </div>
 </div>
@@ -78,7 +78,7 @@ for (const drag of document.querySelectorAll(".drag")) {
     inputs.forEach((input, k) => input.setAttribute("aria-valuetext", words([x, y][k])));
     const v = worst === flat ? "(1, 0, \\u22121)" : `(1, ${words(2 * x)}, 1)`;
     const [word, why] = !inside
-      ? ["Refuted.", `M(ζ) is not PSD: v = ${v} has v\\u1d40Mv = ${words(worst / 4096)}. `
+      ? ["Refuted.", `M(λ) is not PSD: v = ${v} has v\\u1d40Mv = ${words(worst / 4096)}. `
         + "This point proves nothing; the orange line separates it from all feasible ones."]
       : bound === 96 ? ["Proved.", "The smallest trace is exactly 1.5."]
       : ["Proved:", `no feasible A has a trace below ${z}. `

@@ -1,6 +1,6 @@
 // Draws panels from data: { positions, start, label, tabs, pool, panels }. Each of `panels` has,
 // for every position, the panels that are shown: numbers of entries of `pool`, which is kept once.
-const BOX = { width: 480, height: 380, left: 72, right: 14, top: 34, bottom: 54, line: 22 };
+const BOX = { width: 420, height: 350, left: 70, right: 14, top: 34, bottom: 52, line: 22 };
 
 const scaleOf = ([low, high], log, from, to) => {
   const place = log ? (v) => Math.log10(Math.max(v, 1e-300)) : (v) => v;
@@ -34,9 +34,11 @@ const textAt = (x, y, words, more = "") =>
 
 const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", marks }, pool) => {
   const middle = 'text-anchor="middle"', legend = [];
+  const longest = Math.max(0, ...(ticks.y ?? []).map(([, name]) => name.length));
+  const edge = Math.max(BOX.left, 12 + 10 * longest);
   let across = BOX.left, lines = 0;
   for (const [color, name] of Object.entries(names)) { // below the title, never on the curves
-    const width = 30 + 8.2 * name.length;
+    const width = 30 + 8.6 * name.length;
     if (!legend.length || across + width > BOX.width) { across = BOX.left; lines++; }
     const down = 20 + BOX.line * lines;
     legend.push(`<path d="M${across} ${down - 5}h18" stroke="${color}" stroke-width="4"/>`,
@@ -44,8 +46,8 @@ const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", mark
     across += width + 12;
   }
   const top = BOX.top + BOX.line * lines, bottom = BOX.height - BOX.bottom;
-  const aside = square ? Math.floor((BOX.width - BOX.right - BOX.left - bottom + top) / 2) : 0;
-  const left = BOX.left + aside, right = BOX.width - BOX.right - aside;
+  const aside = square ? Math.floor((BOX.width - BOX.right - edge - bottom + top) / 2) : 0;
+  const left = edge + aside, right = BOX.width - BOX.right - aside;
   const ofX = scaleOf(x.slice(1), log.includes("x"), left, right);
   const ofY = scaleOf(y.slice(1), log.includes("y"), bottom, top);
   const axes = [], said = [];
@@ -75,7 +77,8 @@ const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", mark
         + ` stroke-dasharray="${dash}"/>`;
     }
     if (kind === "area")
-      return `<polygon points="${[...places(ys), ...places(high).reverse()].join(" ")}"`
+      return `<polygon points="${[...places(ys), // and back, unless it is a closed curve
+        ...(String(high) === String(ys) ? [] : places(high).reverse())].join(" ")}"`
         + ` fill="${color}" fill-opacity="${opacity}"/>`;
     if (kind === "words") return textAt(ofX(xs[0]), ofY(ys[0]), words, 'stroke="none"');
     if (width > 5) said.push(`a dot at ${word(xs[0])}, ${word(ys[0])}`);
@@ -93,7 +96,7 @@ const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", mark
 
 for (const [number, moving] of [...document.querySelectorAll(".moving")].entries()) {
   const { positions, start, label, tabs, pool, panels } = JSON.parse(moving.textContent);
-  const name = `moving-${number}`, last = positions.length - 1;
+  const one = moving.dataset.panel, name = `moving-${number}`, last = positions.length - 1;
   const choices = positions.map((each, k) => `<label><input type="radio" name="${name}" value="${k}"`
     + `${k === start ? " checked" : ""}>${escaped(each)}</label>`);
   const slider = `<label>${escaped(label)} <output></output><input type="range" min="0"`
@@ -103,7 +106,7 @@ for (const [number, moving] of [...document.querySelectorAll(".moving")].entries
   moving.innerHTML = `${control}<div class="panels"></div>`;
   const show = (at) => {
     moving.querySelector(".panels").innerHTML =
-      panels[at].map((panel) => drawPanel(pool[panel], pool)).join("");
+      panels[at].filter((_, k) => !one || k === +one).map((panel) => drawPanel(pool[panel], pool)).join("");
     if (tabs || !last) return;
     moving.querySelector("output").value = escaped(positions[at]);
     moving.querySelector("input").setAttribute("aria-valuetext", positions[at]);

@@ -147,6 +147,10 @@ class Moving(Framed):
         """The same for a page that has the script."""
         return self.body
 
+    def panel(self, number: int) -> str:
+        """One of the panels alone."""
+        return self.body.replace('class="moving"', f'class="moving" data-panel="{number}"', 1)
+
 
 def pictures(title: str, *panels: Panel) -> Framed:
     """Panels that stay as they are."""

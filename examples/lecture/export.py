@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from html import escape, unescape
+from html import unescape
 from multiprocessing import get_context
 from pathlib import Path
 from textwrap import dedent
@@ -24,6 +24,7 @@ from typing import Any
 from drag import Drag
 from drawing import PROGRAM, Moving, pictures
 from failure_cards import failures_page
+from lecture import formulas
 from pages import (
     ROOT,
     Card,
@@ -36,8 +37,8 @@ from pages import (
     to_rest,
     write_cards,
     write_code,
-    write_slides,
 )
+from slides import write_slides
 
 FOLDER = Path(__file__).resolve().parent
 EXERCISES, GUIDE = FOLDER.parent / "exercises", FOLDER.parent / "guide"
@@ -59,25 +60,18 @@ class Cell:
         """The code but for the prose that it ends with."""
         return self.code.partition("mo.md(")[0].rstrip()
 
-    def html(self, shown: str) -> str:
-        """The cell on a slide."""
-        if self.is_hidden:
-            return shown
-        code = f"<pre><code>{escape(self.computation)}</code></pre>"
-        return f'<details class="code"><summary>Python</summary>{code}</details>{shown}'
-
     def rest(self, shown: str) -> str:
         """The cell on a page of the site."""
         code = "" if self.is_hidden else code_block(self.computation)
         return code + to_rest(shown)
 
 
-def read_cells(chapter: Path) -> list[Cell]:
-    """Run a chapter, and put the code of each cell beside its output."""
-    text = chapter.read_text(encoding="utf-8")
-    outputs, _ = runpy.run_path(str(chapter))["app"].run()
+def read_cells(chapter: Path) -> tuple[list[Cell], dict[str, Any]]:
+    """Run a chapter: the code of each cell beside its output, and what the chapter imports."""
+    text, names = chapter.read_text(encoding="utf-8"), runpy.run_path(str(chapter))
+    outputs, _ = names["app"].run()
     shown = [None, *outputs]  # the imports show nothing
-    return [Cell(*code, output) for code, output in zip(_codes(text), shown, strict=True)]
+    return [Cell(*code, out) for code, out in zip(_codes(text), shown, strict=True)], names
 
 
 def _codes(text: str) -> Iterator[tuple[str, bool]]:
@@ -158,7 +152,7 @@ def page_names() -> dict[Path, str]:
 def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
     """The files of a chapter, and what the page of all chapters says of it."""
     clock = perf_counter()
-    cells = read_cells(chapter)
+    cells, names = read_cells(chapter)
     print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
     name, number, pages = chapter.stem, _number(chapter), page_names()
     shown = [relinked(to_html(cell.output), chapter, pages) for cell in cells]
@@ -174,18 +168,31 @@ def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
     page = title + line + raw(listed(links)) + rest + "".join(others)
     page += raw(PROGRAM)
     back = [(f"{name}.html", "The chapter"), ("../lecture/README.html", "All chapters")]
-    parts = [cell.html(part) for cell, part in zip(cells, shown, strict=True)]
+    moving = [cell.output for cell in cells if isinstance(cell.output, Moving)]
     goal = re.search(r"<strong>Goal\.</strong>(.*?)</span>", whole, re.DOTALL)
-    minutes = re.search(r"<strong>Time\.</strong> (\d+) minutes", whole)
+    minutes = re.search(r"<strong>Time\.</strong> ([\w ]+ minutes)", whole)
     if goal is None or minutes is None:
         raise ValueError(f"{chapter.name} lacks a goal or a time.")
+
+    def show(what: str) -> str:
+        """What a slide shows: a picture's panel, formulas, a table or the drag."""
+        kind, _, which = what.partition(" ")
+        if kind == "picture":
+            picture, panel = map(int, which.split("."))
+            return moving[picture - 1].panel(panel - 1)
+        if kind == "formula":
+            return formulas(*(names[each] for each in which.split())).text
+        tables = re.findall(r"<table>.*?</table>", whole, re.DOTALL)
+        return tables[int(which) - 1] if kind == "table" else Drag().offline_html()
+
+    slides = write_slides(title_of(chapter), goal[1], listed(back), show)
     files = {
         f"{name}.rst": page,
-        f"{FILES}/{name}-slides.html": write_slides(title_of(chapter), parts, listed(back)),
+        f"{FILES}/{name}-slides.html": slides,
         f"{FILES}/{name}.ipynb": jupyter_notebook(cells),
     }
-    picture = next(cell.output for cell in cells if isinstance(cell.output, Moving)).first
-    return files, Card(title_of(chapter), goal[1].strip(), minutes[1], pictures("", picture).body)
+    card = pictures("", moving[0].first).body
+    return files, Card(title_of(chapter), goal[1].strip(), minutes[1], card)
 
 
 def exercise_page(source: Path) -> str:
@@ -201,9 +208,19 @@ def exercise_page(source: Path) -> str:
     )
 
 
+def _chapter(given: str) -> Path:
+    """The file of a chapter, which is given by its number or its path."""
+    path = FOLDER / f"chapter{given}.py" if given.isdigit() else Path(given)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{given!r} is no chapter: give a number, 1 to 10.")
+    return path.resolve()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the course's pages, slides and notebooks.")
-    parser.add_argument("chapters", nargs="*", type=Path, help="by default the whole course")
+    parser.add_argument(
+        "chapters", nargs="*", type=_chapter, help="numbers or files; by default the whole course"
+    )
     parser.add_argument("--out", type=Path, default=Path(), help="the folder to write to")
     chosen = parser.parse_args(arguments)
     (chosen.out / FILES).mkdir(parents=True, exist_ok=True)
@@ -212,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         (chosen.out / name).write_text(text, encoding="utf-8")
         print(f"Written: {chosen.out / name}", flush=True)
 
-    chapters, cards = [chapter.resolve() for chapter in chosen.chapters] or chapter_files(), {}
+    chapters, cards = chosen.chapters or chapter_files(), {}
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # one process for each core
         failures = None if chosen.chapters else pool.submit(failures_page)
         written = pool.map(write_chapter, chapters)

@@ -13,26 +13,26 @@ SMALLEST_TRACE = Formula(
 TRACE_BOUND = Formula(
     "The dual slack, and what it proves",
     "",
-    r"M(\zeta) = I - \zeta_1 B_1 - \zeta_2 B_2"
+    r"M(\lambda) = I - \lambda_1 B_1 - \lambda_2 B_2"
     "\n"
-    r"\operatorname{tr}(A) = \langle M(\zeta), A \rangle + 2 \zeta_1 + \zeta_2",
+    r"\operatorname{tr}(A) = \langle M(\lambda), A \rangle + 2 \lambda_1 + \lambda_2",
     "B_1 has ones at (1, 2), (2, 1), (2, 3) and (3, 2), B_2 at (1, 3) and (3, 1)",
 )
 
 TRACE_SQUARES = Formula(
     "The slack as a sum of squares",
     "",
-    r"v^\top M(\zeta) v = \frac{1 + \zeta_2}{2} (v_1 - v_3)^2"
+    r"v^\top M(\lambda) v = \frac{1 + \lambda_2}{2} (v_1 - v_3)^2"
     "\n"
-    r"+ (v_2 - \zeta_1 (v_1 + v_3))^2"
+    r"+ (v_2 - \lambda_1 (v_1 + v_3))^2"
     "\n"
-    r"+ \frac{1 - \zeta_2 - 2 \zeta_1^2}{2} (v_1 + v_3)^2",
+    r"+ \frac{1 - \lambda_2 - 2 \lambda_1^2}{2} (v_1 + v_3)^2",
 )
 
 SHRUNK = Formula(
     "Toward the anchor 0",
     "",
-    r"M(\tau \zeta) = \tau M(\zeta) + (1 - \tau) I",
+    r"M(\tau \lambda) = \tau M(\lambda) + (1 - \tau) I",
 )
 
 CLAIM = Formula(

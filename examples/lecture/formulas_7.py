@@ -5,114 +5,142 @@ from seraph_cvx.display.formulas import Formula
 CONE_CONSTRAINT = Formula(
     "A problem with a cone",
     "",
-    r"g^* = \inf_{z} g(z)"
+    r"p^\star = \inf_{x} f_0(x)"
     "\n"
-    r"d - T z \in \mathcal{K}",
-    "𝒦: a closed convex cone; z: in the domain of g",
+    r"h - F x \in \mathcal{K}",
+    "𝒦: a closed convex cone; x: in the domain of f_0",
 )
 
 GENERAL_LAGRANGIAN = Formula(
     "The Lagrangian, and the dual function",
     "",
-    r"\Lambda(z, \zeta) = g(z) - \langle \zeta, d - T z \rangle"
+    r"L(x, \lambda) = f_0(x) - \langle \lambda, h - F x \rangle"
     "\n"
-    r"D(\zeta) = \inf_{z} \Lambda(z, \zeta)",
-    "zeta: the multiplier; the infimum is over the whole domain of g",
+    r"g(\lambda) = \inf_{x} L(x, \lambda)",
+    "lambda: the multiplier; the infimum is over the whole domain of f_0",
 )
 
 ONE_NUMBER = Formula(
     "One variable, one inequality",
     "",
-    r"\Lambda(z, \zeta) = (z - 2)^2 - \zeta (1 - z)"
+    r"L(x, \lambda) = (x - 2)^2 - \lambda (1 - x)"
     "\n"
-    r"2 (z - 2) + \zeta = 0 \Rightarrow z = 2 - \frac{\zeta}{2}"
+    r"2 (x - 2) + \lambda = 0 \Rightarrow x = 2 - \frac{\lambda}{2}"
     "\n"
-    r"D(\zeta) = \zeta - \frac{\zeta^2}{4}",
+    r"g(\lambda) = \lambda - \frac{\lambda^2}{4}",
 )
 
 DUAL_CONE = Formula(
     "The dual cone",
     "",
-    r"\zeta \in \mathcal{K}^* \Leftrightarrow \langle \zeta, \chi \rangle \geq 0"
-    r" \quad \operatorname{for} \operatorname{all} \chi \in \mathcal{K}",
+    r"\lambda \in \mathcal{K}^* \Leftrightarrow \langle \lambda, u \rangle \geq 0"
+    r" \quad \operatorname{for} \operatorname{all} u \in \mathcal{K}",
 )
 
 GENERAL_WEAK_DUALITY = Formula(
     "Weak duality",
     "",
-    r"D(\zeta) \leq \Lambda(z, \zeta)"
+    r"g(\lambda) \leq L(x, \lambda)"
     "\n"
-    r"= g(z) - \langle \zeta, d - T z \rangle \leq g(z)",
-    "z: feasible; zeta: in the dual cone",
+    r"= f_0(x) - \langle \lambda, h - F x \rangle \leq f_0(x)",
+    "x: feasible; lambda: in the dual cone",
 )
 
 CONE_PROGRAM = Formula(
     "The cone program",
     "",
-    r"\min_{z} g^\top z , \quad d - T z \in \mathcal{K}"
+    r"\min_{x} c^\top x , \quad h - F x \in \mathcal{K}"
     "\n"
-    r"\Lambda(z, \zeta) = (g + T^\top \zeta)^\top z - \langle d, \zeta \rangle",
+    r"L(x, \lambda) = (c + F^\top \lambda)^\top x - \langle h, \lambda \rangle",
 )
 
 CONE_PROGRAM_DUAL = Formula(
     "Its dual",
     "",
-    r"\max_{\zeta \in \mathcal{K}^*} -\langle d, \zeta \rangle , \quad T^\top \zeta + g = 0",
+    r"\max_{\lambda \in \mathcal{K}^*} -\langle h, \lambda \rangle , \quad F^\top \lambda + c = 0",
 )
 
 CONE_PROGRAM_GAP = Formula(
     "Its gap",
     "",
-    r"g^\top z + \langle d, \zeta \rangle = \langle \zeta, d - T z \rangle \geq 0",
-    "z and zeta: feasible",
+    r"c^\top x + \langle h, \lambda \rangle = \langle \lambda, h - F x \rangle \geq 0",
+    "x and lambda: feasible",
 )
 
 LINE_BELOW = Formula(
     "A line below all reachable points",
     "",
-    r"\xi \geq g(z) \geq D(\zeta) + \langle \zeta, d - T z \rangle"
+    r"t \geq f_0(x) \geq g(\lambda) + \langle \lambda, h - F x \rangle"
     "\n"
-    r"\geq D(\zeta) - \langle \zeta, \chi \rangle",
-    "because zeta is in the dual cone, and d + chi - Tz in the cone",
+    r"\geq g(\lambda) - \langle \lambda, u \rangle",
+    "because lambda is in the dual cone, and h + u - Fx in the cone",
 )
 
 SEPARATION = Formula(
     "A plane between the two",
     "",
-    r"\langle \zeta, \chi \rangle + \theta \xi \geq \theta g^*"
-    r" \quad \operatorname{for} \operatorname{all} \operatorname{reachable} (\chi, \xi)",
+    r"\langle \lambda, u \rangle + \mu t \geq \mu p^\star"
+    r" \quad \operatorname{for} \operatorname{all} \operatorname{reachable} (u, t)",
 )
 
 SUPPORT = Formula(
-    "What the plane says of every z",
+    "What the plane says of every x",
     "",
-    r"\chi = T z - d , \quad \xi = g(z)"
+    r"u = F x - h , \quad t = f_0(x)"
     "\n"
-    r"g^* \leq g(z) - \langle \zeta, d - T z \rangle = \Lambda(z, \zeta)",
+    r"p^\star \leq f_0(x) - \langle \lambda, h - F x \rangle = L(x, \lambda)",
+)
+
+TWO_NUMBERS = Formula(
+    "Two numbers",
+    "",
+    r"\min_{x} x_1 + x_2 , \quad"
+    r" \begin{pmatrix} x_1 & 1 \\ 1 & x_2 \end{pmatrix} \succeq 0",
+)
+
+PROGRAM_WITH_A_GAP = Formula(
+    "(a) A gap",
+    "",
+    r"\min_{x} x_1 , \quad"
+    r" \begin{pmatrix} x_1 & 0 & 0 \\ 0 & 0 & (1 - x_1) / 2 \\"
+    r" 0 & (1 - x_1) / 2 & x_2 \end{pmatrix} \succeq 0",
+)
+
+NOT_ATTAINED = Formula(
+    "(b) An optimum that nobody attains",
+    "",
+    r"\min_{x} x_1 , \quad"
+    r" \begin{pmatrix} x_1 & 1 \\ 1 & x_2 \end{pmatrix} \succeq 0",
+)
+
+WEAKLY_INFEASIBLE = Formula(
+    "(c) Weakly infeasible",
+    "",
+    r"\min_{x} x , \quad \begin{pmatrix} x & 1 \\ 1 & 0 \end{pmatrix} \succeq 0",
 )
 
 GAP_LAGRANGIAN = Formula(
     "The Lagrangian of (a)",
     "",
-    r"\Lambda(z, \zeta) = z_1 (1 - \zeta_{11} + \zeta_{23})"
+    r"L(x, Z) = x_1 (1 - Z_{11} + Z_{23})"
     "\n"
-    r"- z_2 \zeta_{33} - \zeta_{23}",
+    r"- x_2 Z_{33} - Z_{23}",
 )
 
 BOUNDED_MULTIPLIER = Formula(
     "Multipliers for a bounded variable",
     "",
-    r"\zeta_{11} = 0 , \quad \zeta_{23} = -1 , \quad \zeta_{33} = \delta , \quad"
-    r" \zeta_{22} = \frac{1}{\delta}"
+    r"Z_{11} = 0 , \quad Z_{23} = -1 , \quad Z_{33} = \delta , \quad"
+    r" Z_{22} = \frac{1}{\delta}"
     "\n"
-    r"\Lambda(z, \zeta) = 1 - \delta z_2",
+    r"L(x, Z) = 1 - \delta x_2",
 )
 
 STRICT_SEPARATION = Formula(
     "A plane with room to spare",
     "",
-    r"\inf (\langle \zeta, \chi \rangle + \theta \xi) > \theta (g^* - \delta)",
-    "the infimum is over all reachable (chi, xi)",
+    r"\inf (\langle \lambda, u \rangle + \mu t) > \mu (p^\star - \delta)",
+    "the infimum is over all reachable (u, t)",
 )
 
 DUAL_OF_THE_DUAL = Formula(

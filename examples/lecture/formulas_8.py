@@ -5,102 +5,102 @@ from seraph_cvx.display.formulas import Formula
 CONIC_PROGRAM = Formula(
     "What a solver is given",
     "",
-    r"\min_{z} g^\top z \quad \operatorname{with} \quad d - T z \in \mathcal{K}",
-    "g, d: vectors; T: a matrix; 𝒦: a product of a few kinds of cones",
+    r"\min_{x} c^\top x \quad \operatorname{with} \quad h - F x \in \mathcal{K}",
+    "c, h: vectors; F: a matrix; 𝒦: a product of a few kinds of cones",
 )
 
 CONVEX_CONE = Formula(
     "A convex cone",
     "",
-    r"z , z' \in \mathcal{K} , \quad \theta \geq 0"
+    r"x , x' \in \mathcal{K} , \quad \theta \geq 0"
     "\n"
-    r"\Rightarrow \theta z \in \mathcal{K} , \quad z + z' \in \mathcal{K}",
+    r"\Rightarrow \theta x \in \mathcal{K} , \quad x + x' \in \mathcal{K}",
 )
 
 DUAL_CONE = Formula(
     "The dual cone, in coordinates",
     "",
-    r"\zeta \in \mathcal{K}^* \Leftrightarrow \zeta^\top z \geq 0 \quad \operatorname{for}"
-    r" \operatorname{all} z \in \mathcal{K}",
+    r"\lambda \in \mathcal{K}^* \Leftrightarrow \lambda^\top x \geq 0 \quad \operatorname{for}"
+    r" \operatorname{all} x \in \mathcal{K}",
 )
 
 SECOND_ORDER_CONE = Formula(
     "The second-order cone",
     "",
-    r"(\xi, z) \in \mathcal{Q} \Leftrightarrow \|z\| \leq \xi",
-    "xi: a number; z: a vector of any length",
+    r"(\xi, x) \in \mathcal{Q} \Leftrightarrow \|x\| \leq \xi",
+    "xi: a number; x: a vector of any length",
 )
 
 SELF_DUAL = Formula(
     "The second-order cone is its own dual",
     "",
-    r"\|z\| \leq \xi , \quad \|\zeta\| \leq \chi \Rightarrow"
+    r"\|x\| \leq \xi , \quad \|\lambda\| \leq \chi \Rightarrow"
     "\n"
-    r"\xi \chi + z^\top \zeta \geq \xi \chi - \|z\| \|\zeta\| \geq 0",
-    "(xi, z) and (chi, zeta): two points of the cone",
+    r"\xi \chi + x^\top \lambda \geq \xi \chi - \|x\| \|\lambda\| \geq 0",
+    "(xi, x) and (chi, lambda): two points of the cone",
 )
 
 TWO_BY_TWO = Formula(
     "Metrics of two features",
     "",
-    r"A_{11} = \xi + z_1 , \quad A_{22} = \xi - z_1 , \quad A_{12} = z_2"
+    r"A_{11} = \xi + x_1 , \quad A_{22} = \xi - x_1 , \quad A_{12} = x_2"
     "\n"
-    r"\alpha_1 = \xi - \|z\| , \quad \alpha_2 = \xi + \|z\|"
+    r"\alpha_1 = \xi - \|x\| , \quad \alpha_2 = \xi + \|x\|"
     "\n"
-    r"A \succeq 0 \Leftrightarrow (\xi, z) \in \mathcal{Q}",
+    r"A \succeq 0 \Leftrightarrow (\xi, x) \in \mathcal{Q}",
     "xi: half the trace of A; alpha_1, alpha_2: its eigenvalues",
 )
 
 TWO_PRODUCTS = Formula(
     "Their inner product",
     "",
-    r"\langle A, B \rangle = 2 (\xi \chi + z^\top \zeta)",
-    "(xi, z) belongs to A, (chi, zeta) to B",
+    r"\langle A, B \rangle = 2 (\xi \chi + x^\top \lambda)",
+    "(xi, x) belongs to A, (chi, lambda) to B",
 )
 
 EXPONENTIAL_CONE = Formula(
     "The exponential cone",
     "",
-    r"z \in \mathcal{E} \Leftrightarrow z_2 > 0 , \quad z_2 e^{z_1 / z_2} \leq z_3"
+    r"x \in \mathcal{E} \Leftrightarrow x_2 > 0 , \quad x_2 e^{x_1 / x_2} \leq x_3"
     "\n"
-    r"\operatorname{or} \quad z_2 = 0 , \quad z_1 \leq 0 , \quad z_3 \geq 0",
+    r"\operatorname{or} \quad x_2 = 0 , \quad x_1 \leq 0 , \quad x_3 \geq 0",
 )
 
 HALF_SPACES = Formula(
     "The exponential cone from half-spaces",
     "",
-    r"z_2 > 0 \Rightarrow z_2 e^{z_1 / z_2} = \max_{\theta} e^\theta (z_1 + (1 - \theta) z_2)"
+    r"x_2 > 0 \Rightarrow x_2 e^{x_1 / x_2} = \max_{\theta} e^\theta (x_1 + (1 - \theta) x_2)"
     "\n"
-    r"z \in \mathcal{E} \Leftrightarrow z_2 \geq 0 \operatorname{and}"
+    r"x \in \mathcal{E} \Leftrightarrow x_2 \geq 0 \operatorname{and}"
     r" \operatorname{for} \operatorname{all} \theta"
     "\n"
-    r"z_3 \geq e^\theta (z_1 + (1 - \theta) z_2)",
-    "the maximum is at theta = z_1 / z_2",
+    r"x_3 \geq e^\theta (x_1 + (1 - \theta) x_2)",
+    "the maximum is at theta = x_1 / x_2",
 )
 
 LEAST_PRODUCT = Formula(
     "The least inner product",
     "",
-    r"\inf_{z_1} (\zeta_1 z_1 + \zeta_2 + \zeta_3 e^{z_1})"
+    r"\inf_{x_1} (\lambda_1 x_1 + \lambda_2 + \lambda_3 e^{x_1})"
     "\n"
-    r"= \zeta_1 \ln\left(\frac{-\zeta_1}{\zeta_3}\right) + \zeta_2 - \zeta_1",
-    "for zeta_1 < 0 < zeta_3",
+    r"= \lambda_1 \ln\left(\frac{-\lambda_1}{\lambda_3}\right) + \lambda_2 - \lambda_1",
+    "for lambda_1 < 0 < lambda_3",
 )
 
 EXPONENTIAL_DUAL = Formula(
     "The dual of the exponential cone",
     "",
-    r"\zeta \in \mathcal{E}^* \Leftrightarrow \zeta_1 < 0 \operatorname{and}"
-    r" -\zeta_1 e^{\zeta_2 / \zeta_1} \leq e \zeta_3"
+    r"\lambda \in \mathcal{E}^* \Leftrightarrow \lambda_1 < 0 \operatorname{and}"
+    r" -\lambda_1 e^{\lambda_2 / \lambda_1} \leq e \lambda_3"
     "\n"
-    r"\operatorname{or} \quad \zeta_1 = 0 , \quad \zeta_2 \geq 0 , \quad \zeta_3 \geq 0",
+    r"\operatorname{or} \quad \lambda_1 = 0 , \quad \lambda_2 \geq 0 , \quad \lambda_3 \geq 0",
     "e: Euler's number",
 )
 
 DUAL_AS_IMAGE = Formula(
     "The dual cone in terms of the cone",
     "",
-    r"\zeta \in \mathcal{E}^* \Leftrightarrow (\zeta_1 - \zeta_2, -\zeta_1, \zeta_3)"
+    r"\lambda \in \mathcal{E}^* \Leftrightarrow (\lambda_1 - \lambda_2, -\lambda_1, \lambda_3)"
     r" \in \mathcal{E}",
 )
 
@@ -160,26 +160,26 @@ DUAL_SIZES = Formula(
 TRIANGLE = Formula(
     "A symmetric matrix as a vector",
     "",
-    r"z = (A_{11}, \sqrt{2} A_{12}, A_{22})"
+    r"x = (A_{11}, \sqrt{2} A_{12}, A_{22})"
     "\n"
-    r"\zeta = (B_{11}, \sqrt{2} B_{12}, B_{22})"
+    r"\lambda = (B_{11}, \sqrt{2} B_{12}, B_{22})"
     "\n"
-    r"z^\top \zeta = A_{11} B_{11} + 2 A_{12} B_{12} + A_{22} B_{22} = \langle A, B \rangle",
+    r"x^\top \lambda = A_{11} B_{11} + 2 A_{12} B_{12} + A_{22} B_{22} = \langle A, B \rangle",
 )
 
 PAIR_CONDITIONS = Formula(
     "What the multipliers of a pair satisfy",
     "",
-    r"c_k + \zeta_1 + \zeta_1' = 0 , \quad \zeta_3 = \zeta_3'"
+    r"c_k + \lambda_1 + \lambda_1' = 0 , \quad \lambda_3 = \lambda_3'"
     "\n"
-    r"\zeta_1 + \zeta_3 e^{-\xi_k} = 0 , \quad \zeta_1' + \zeta_3' e^{s_k - \xi_k} = 0",
-    "zeta: the multiplier of (-xi_k, 1, chi_k1); zeta': of (s_k - xi_k, 1, chi_k2)",
+    r"\lambda_1 + \lambda_3 e^{-\xi_k} = 0 , \quad \lambda_1' + \lambda_3' e^{s_k - \xi_k} = 0",
+    "lambda: the multiplier of (-xi_k, 1, chi_k1); lambda': of (s_k - xi_k, 1, chi_k2)",
 )
 
 PAIR_MULTIPLIERS = Formula(
     "The multipliers of a pair",
     "",
-    r"\zeta_1 = -c_k (1 - p_k) , \quad \zeta_1' = -c_k p_k"
+    r"\lambda_1 = -c_k (1 - p_k) , \quad \lambda_1' = -c_k p_k"
     "\n"
     r"p_k = \sigma(s_k)",
     "at the optimum",

@@ -1,4 +1,4 @@
-"""The course as pages of the site, in reStructuredText, and as slides, one file of HTML each.
+"""The course as pages of the site, in reStructuredText.
 
 None of them needs Python or a network: every picture is there for each value of its slider.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape, unescape
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,6 @@ from drawing import PROGRAM
 from symbols import SYMBOLS
 
 from seraph_cvx.display.mathml import to_mathml
-from seraph_cvx.display.page import write_page
 from seraph_cvx.display.symbols import prose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,39 +35,6 @@ details.code { color: var(--soft); font-size: .85em; }
 .chapters li { background: var(--card); border: 1px solid var(--edge); border-radius: 8px;
   padding: .8rem; } .chapters svg { width: 100%; } .chapters h3 { margin: .4rem 0; }
 @media (max-width: 500px) { math { font-size: .9rem; } }
-"""
-SLIDE_STYLE = """
-body { max-width: none; margin: 0; padding: 0; }
-.slide { box-sizing: border-box; max-width: 75rem; margin: auto;
-  padding: 1.2rem 1.2rem 2.5rem; position: relative; border-bottom: 1px solid var(--line); }
-.slide h1 { font-size: 1.6em; } .slide h2, .slide h3 { font-size: 1.3em; margin: 0 0 .4em; }
-.slide table { font-size: .95em; } .slide .moving { margin: 0; }
-.slide .formula small { display: none; } .slide .formula math { margin: .2rem 0; }
-.slide .paragraph { margin: .4em 0; }
-.number { position: absolute; right: 1.2rem; bottom: .8rem; color: var(--soft); font-size: 1rem; }
-@media (min-width: 900px) { .slide { min-height: 100vh; max-width: 92vw; }
-  .slide math { font-size: 1.1em; }
-  .slide .frame img { max-width: 25em !important; } }
-@media print { .slide { break-after: page; } }
-"""
-SLIDE_SCRIPT = """
-document.documentElement.style.colorScheme = localStorage.theme ?? "";  // of the site
-const slides = [...document.querySelectorAll(".slide")];
-const fit = () => slides.forEach((slide) => {
-  let size = innerWidth < 900 ? 16 : innerHeight / 32;
-  do slide.style.fontSize = `${size--}px`;
-  while (innerWidth >= 900 && size >= 11 && slide.offsetHeight > innerHeight);
-});
-addEventListener("load", fit);
-addEventListener("resize", fit);
-addEventListener("pointerup", (event) => event.target.matches("input") && event.target.blur());
-addEventListener("keydown", (event) => {
-  const way = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
-  if (!way || event.target.matches("input")) return;
-  const here = slides.findIndex((slide) => slide.getBoundingClientRect().bottom > innerHeight / 2);
-  event.preventDefault();
-  (slides[here + way] ?? slides[here]).scrollIntoView();
-});
 """
 
 LINK = re.compile(r'<a href="(?!https?:|#)([^"#]+)(#[^"]*)?"[^>]*>(.*?)</a>', re.DOTALL)
@@ -154,7 +120,8 @@ def symbols_page() -> str:
         for latex, meaning, chapter in SYMBOLS
     )
     return heading("Symbols") + raw(
-        "<p>One letter has one meaning, in all chapters.</p><table><thead><tr><th>symbol</th>"
+        "<p>One letter has one meaning. Chapters 7, 8 and 10 are about any convex problem, and "
+        "have the letters of Boyd and Vandenberghe for it.</p><table><thead><tr><th>symbol</th>"
         f"<th>meaning</th><th>chapter</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 
@@ -163,7 +130,7 @@ def write_cards(cards: Mapping[str, Card]) -> str:
     """A card for each chapter."""
     items = "".join(
         f"<li>{card.picture}<h3><a href='../course/{name}.html'>{escape(card.title)}</a></h3>"
-        f"<p>{card.goal}</p><p>{card.minutes} minutes · "
+        f"<p>{card.goal}</p><p>{card.minutes} · "
         f"<a href='../course/{name}-slides.html'>slides</a> · "
         f"<a href='../course/{name}.ipynb'>notebook</a></p></li>"
         for name, card in cards.items()
@@ -188,35 +155,3 @@ def to_html(output: Any) -> str:
     if hasattr(output, "offline_html"):
         return str(output.offline_html())
     return "" if output is None else plain(str(output.text))
-
-
-def write_slides(title: str, parts: Sequence[str], end: str) -> str:
-    """Slides from the HTML of a chapter's cells; the arrow keys turn over."""
-    slides = split(parts)
-    slides[-1] += end
-    body = "".join(
-        f'<section class="slide" aria-label="Slide {k}">{slide}'
-        f'<div class="number">{k} / {len(slides)}</div></section>'
-        for k, slide in enumerate(slides, start=1)
-    ).replace('<details class="code" open>', '<details class="code">')
-    script = f"{PROGRAM}<script>{SLIDE_SCRIPT}</script>"
-    return write_page(
-        title, f"<main>{scrollable(body)}</main>{script}", STYLE + SLIDE_STYLE, POLICY
-    )
-
-
-def split(parts: Sequence[str]) -> list[str]:
-    """A slide for each heading, and one for each moving picture, which repeats its heading."""
-    slides: list[str] = []
-    heading = ""
-    for part in parts:
-        for piece in re.split(r"(?=<h[123][ >])", part):
-            begun = re.match(r"<h[123].*?</h[123]>", piece, re.DOTALL)
-            if begun:
-                heading = re.sub(' id="[^"]*"', "", begun[0])
-                slides.append(piece)
-            elif piece.startswith('<div class="moving">'):
-                slides.append(heading + piece)
-            elif slides:
-                slides[-1] += piece
-    return slides

@@ -200,8 +200,12 @@ def _proven_step(M: FloatArray, M_errors: Errors, S: FloatArray, S_errors: Error
         S_error += error_of(D)
     if is_proven_positive_definite(M - S, (error + S_error) * D):
         return 1.0
+    lengths = np.sqrt(D)
+    # about the share of the diagonal that the proof takes
+    sums = np.sum(np.abs(M - S) / lengths, axis=1) / lengths
+    room = 8.0 * gamma(len(M) + FEW_ROUNDINGS) * float(np.max(sums, initial=1.0))
     for margin in MARGINS:
-        spare = error + margin * _proof_margin(M, S)
+        spare = error + margin * room
         largest = largest_eigenvalue(S + np.diag(S_error * D), M - np.diag(spare * D))
         if largest is None:
             return None
@@ -209,13 +213,6 @@ def _proven_step(M: FloatArray, M_errors: Errors, S: FloatArray, S_errors: Error
         if step > 0.0 and is_proven_positive_definite(M - step * S, (error + step * S_error) * D):
             return step
     return None
-
-
-def _proof_margin(M: FloatArray, S: FloatArray) -> float:
-    """The share of the diagonal of M that the proof of positive definiteness takes, about."""
-    lengths = np.sqrt(np.diag(M))
-    sums = np.sum(np.abs(M - S) / lengths, axis=1) / lengths
-    return 8.0 * gamma(len(M) + FEW_ROUNDINGS) * float(np.max(sums, initial=1.0))
 
 
 def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra
+from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra, counted
 from .files import TableError, require_file, require_memory
 from .main import FIRST, TABLE, listed
 
@@ -278,14 +278,15 @@ def read_numbers(
     """
     columns = {name: np.array([reading.number(c) for c in frame[name]]) for name in names}
     bad = {name: frame.loc[np.isinf(column), name] for name, column in columns.items()}
-    sentences = [
-        sentence
+    places = [
+        (sentence, name)
         for name, cells in bad.items()
         for sentence in _bad_cells(path, name, cells, reading)
     ]
-    if len(sentences) > MOST_PLACES:
-        left_out = f"{len(sentences) - MOST_PLACES} more columns have such cells."
-        sentences = [*sentences[:MOST_PLACES], left_out]
+    left_out = {name for _, name in places[MOST_PLACES:]}
+    sentences = [sentence for sentence, _ in places[:MOST_PLACES]]
+    if left_out:
+        sentences.append(f"There are more such cells, in {counted(len(left_out), 'column')}.")
     if sentences or wrong:
         raise TableError("\n".join([*sentences, *wrong]))
     if frame.empty:

@@ -18,7 +18,7 @@ from ..numerics.accurate_sums import (
     product_chain,
     totals_chain,
 )
-from ..numerics.arrays import Array, index_on_device_of, one_blas_thread, to_device_of
+from ..numerics.arrays import index_on_device_of, one_blas_thread, to_device_of
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
@@ -153,7 +153,7 @@ class PairSums:
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
         rows = self._chunks[0].pairs.stop if self._chunks else 0
-        if self._device_array is None:
+        if self.remote is None or self.remote.device_array is None:
             rows = max(product_chain(rows), totals_chain(rows))
         listed = rows + len(self._chunks)
         if self.class_layout is not None:
@@ -176,7 +176,7 @@ class PairSums:
             X, Z, sizes = self.points[:n], self.coordinates[:n], self.sizes
             sizes = None if sizes is None else sizes[:n]
             return sweep(self.class_layout, X, Z, metrics, terms, self.visit_all, sizes)
-        chunks, device_array = self._chunks, self._device_array
+        chunks, device_array = self._chunks, self.remote and self.remote.device_array
         if metrics and device_array is not None:  # where the distances are
             c = [to_device_of(device_array, chunk.confidence) for chunk in chunks]
             chunks = [replace(x, confidence=of) for x, of in zip(chunks, c, strict=True)]
@@ -225,16 +225,11 @@ class PairSums:
             chunks.append(Chunk(run, None if c is None else c[run], self.labels.n_similar))
         return chunks
 
-    @property
-    def _device_array(self) -> Array | None:
-        """An array of the device that also sums over labeled pairs; None if that is the host."""
-        return None if self.remote is None else self.remote.device_array
-
     def _differences(self, run: slice) -> Listed:
         """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
         if self._kept:
             return self._kept[0]
-        device_array, members = self._device_array, len(self.labels.members)
+        device_array, members = self.remote and self.remote.device_array, len(self.labels.members)
         i, j = self.labels.listed[run].T
         ends = index_on_device_of(device_array, i), index_on_device_of(device_array, j)
         first, second = take_ends(to_device_of(device_array, self.given[:members]), ends)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from difflib import get_close_matches
+from functools import cached_property, wraps
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    is_classifier,
+)
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -21,7 +29,7 @@ from sklearn.utils.validation import (
 
 from ..engine.distances import Factor
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
-from ..numerics.checks import FloatArray, check_points, refuse_masked
+from ..numerics.checks import FloatArray, check_points, is_known, refuse_masked
 from ..numerics.psd_cone import factor, principal_rows
 from ..pairs.data_warnings import (
     FarValueWarning,
@@ -41,6 +49,50 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         undo.callback(setattr, estimator, "__dict__", dict(vars(estimator)))
         yield
         undo.pop_all()
+
+
+def describe_classifier_around(y: ArrayLike | None) -> str:
+    """Describe a classifier of scikit-learn that learns -1 as a class beside this fit; or empty.
+
+    The estimators whose `fit` is running are found on the stack: a step of a pipeline sees no other
+    one, and an ensemble hands its numbers of the classes on.
+    """
+    frame = sys._getframe(1).f_back
+    has_unknown = y is not None and not np.all(is_known(np.asarray(y)))
+    while frame is not None:
+        owner, behind = frame.f_locals.get("self"), None
+        steps = getattr(owner, "steps", None)
+        if isinstance(owner, BaseEstimator) and steps:
+            knows_unknown = ("seraph_cvx", "sklearn.semi_supervised")
+            if has_unknown and not type(steps[-1][1]).__module__.startswith(knows_unknown):
+                behind = steps[-1][1] if is_classifier(steps[-1][1]) else None
+        elif isinstance(owner, BaseEstimator):
+            for coder in vars(owner).values():
+                if type(coder).__name__ == "LabelEncoder" and not np.all(is_known(coder.classes_)):
+                    behind = owner
+        if behind is not None:
+            name = type(behind).__name__
+            return (
+                f"{name} learns -1, which marks an unknown class, as one more class, and may "
+                f"predict little else: use LabeledOnly({name}(...)) in its place."
+            )
+        frame = frame.f_back
+    return ""
+
+
+def _naming_unknown_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """An `__init__` whose error about a parameter names the class, and the one that is like it."""
+    known = inspect.signature(init).parameters
+
+    @wraps(init)
+    def checked(self: Any, *values: Any, **given: Any) -> None:
+        for name in given.keys() - known.keys():
+            near = get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{type(self).__name__} has no parameter {name!r}.{hint}")
+        init(self, *values, **given)
+
+    return checked
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -68,6 +120,12 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     components_: FloatArray
     threshold_: float
     n_features_in_: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let an error about a parameter name the class."""
+        super().__init_subclass__(**options)
+        if "__init__" not in vars(cls):  # made by a dataclass of parameters
+            cls.__init__ = _naming_unknown_parameters(cls.__init__)  # type: ignore[method-assign]
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Transform points to z = L x, whose Euclidean distances are the learned ones.
@@ -199,6 +257,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if doubt := describe_scales(pairs.points, names):
             doubts.append(ScaleWarning(doubt))
         if isinstance(pairs.labels, ClassLabels) and (doubt := describe_labels(to_host(y))):
+            doubts.append(UserWarning(doubt))
+        if doubt := describe_classifier_around(to_host(y)):
             doubts.append(UserWarning(doubt))
         return doubts
 

@@ -33,7 +33,7 @@ from .plain_file import (
 )
 
 FORMAT = "seraph_cvx model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised whenever the format changes: no other one is read."""
 
 PACKAGE = "seraph_cvx"
@@ -169,14 +169,25 @@ def _describe_pipeline(pipeline: Pipeline, arrays: Arrays) -> dict[str, Any]:
         if not _is_one_of(SCALERS, step):
             raise TypeError(
                 f"This Pipeline cannot be saved: before its last step it may have "
-                f"{', '.join(SCALERS)}, not {type(step).__name__}. To save it without the "
-                "classifier at its end, save pipeline[:-1]."
+                f"{', '.join(SCALERS)}, not {type(step).__name__}. {_cure(pipeline)}"
             )
     records = [
         [name, _describe(step, arrays, f"steps.{k}.", MODELS if step is steps[-1][1] else SCALERS)]
         for k, (name, step) in enumerate(steps)
     ]
     return {"class": "Pipeline", "steps": records}
+
+
+def _cure(pipeline: Pipeline) -> str:
+    """What to save instead of a pipeline."""
+    if _is_one_of(MODELS, pipeline[-1]):
+        first = pipeline.steps[0][0]
+        return (
+            f"Transform the columns before it, by {first!r} fitted on its own, and save the "
+            "pipeline of the steps behind; of a CSV table, seraph-cvx fit --one-hot COLUMN saves "
+            "the columns of text, too."
+        )
+    return "To save it without the classifier at its end, save pipeline[:-1]."
 
 
 def _describe(

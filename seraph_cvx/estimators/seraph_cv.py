@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -18,6 +19,7 @@ from sklearn.metrics import pairwise_distances_chunked
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..display.progress_line import ProgressLine
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread, to_host
 from ..numerics.checks import FloatArray, IntArray, check_number
@@ -42,13 +44,13 @@ CHOSEN = ("trace_weight", "unlabeled_weight", "identity_share")
 REFIT_PARAMETERS = ("verbose", "callback", "on_interrupt")
 
 SHARED_PARAMETERS = tuple(
-    SERAPH().get_params().keys() - {*CHOSEN, *REFIT_PARAMETERS, "setting", "n_jobs"}
+    SERAPH().get_params().keys() - {*CHOSEN, *REFIT_PARAMETERS, "setting", "n_jobs", "classifier"}
 )
 """The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
     *("metric_", "factor_", "components_", "threshold_", "certificate_", "history_", "n_iter_"),
-    *("status_", "leave_one_out_"),
+    "status_",
 )
 """The attributes that are copied from the chosen SERAPH, where it has them."""
 
@@ -114,8 +116,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
     refit : bool, default=True
         Fit the chosen SERAPH on all labels. Without it there is no metric, only `cv_results_`.
     threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...
-        As for :class:`seraph_cvx.SERAPH`; `verbose`, `callback` and `on_interrupt` are of the final
-        fit, and `time_limit` is of each fit.
+        As for :class:`seraph_cvx.SERAPH`; `callback` and `on_interrupt` are of the final fit,
+        `time_limit` is of each fit, and `verbose` also shows how far the search is.
     random_state : int, RandomState or None
         Shuffles the folds, where given and `cv` is None or an int; and draws the pairs of
         `unlabeled_pairs`, the same ones for every candidate where it is an int.
@@ -191,9 +193,15 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
             for one in grid[:: len(shares)]  # the share is added to what one fit has learned
             for fold, scale in zip(folds, scales, strict=True)
         ]
-        fits: list[FoldFit] = Parallel(n_jobs=self.n_jobs)(
+        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(fit_fold)(*task, scorer, shares) for task in tasks
         )
+        fits: list[FoldFit] = []
+        with ProgressLine() if self.verbose else nullcontext() as line:
+            for fit in running:
+                fits.append(fit)
+                if line is not None:
+                    line.move(f"[SERAPHCV] {len(fits)} of {len(tasks)} fits of the search")
         for name in (*LEARNED, "best_estimator_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)
@@ -224,8 +232,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         for name in vars(self).keys() & {"n_features_in_", "feature_names_in_"}:
             setattr(best, name, getattr(self, name))
         with one_blas_thread(min(pairs.points.shape)):
-            L, not_reached = best._minimize(pairs)
-            best._keep_evidence(pairs, labels, L)
+            _, not_reached = best._minimize(pairs)
+            best._keep_evidence(pairs, labels)
         self.__dict__.update({key: vars(best)[key] for key in LEARNED if key in vars(best)})
         return not_reached
 

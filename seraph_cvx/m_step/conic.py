@@ -18,9 +18,9 @@ from cvxpy.error import SolverError
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..solvers.solution import MStepSolution, Status, grade_matrix
-from .statement import build_statement, count_entries
+from .statement import build_statement
 
-DEFAULT_MEMORY_LIMIT = 4 * 2**30
+MEMORY_LIMIT = 4 * 2**30
 """The most bytes that compiling a statement may take."""
 
 BYTES_PER_ENTRY = 250
@@ -59,28 +59,22 @@ _OPTION_NAMES = {
 
 
 class ProblemTooLarge(MemoryError):
-    """A CVXPY statement of the M-step would not fit into the memory limit."""
+    """A CVXPY statement of the M-step would not fit into `MEMORY_LIMIT`."""
 
 
 class ConicMStep:
     """A compiled M-step, which serves all M-steps of the same pairs, mu and eta.
 
     Later ones may differ in soft labels, trace weight and weights of penalties. A statement whose
-    compilation would take more than `memory_limit` bytes is refused.
+    compilation would take more than `MEMORY_LIMIT` bytes is refused.
     """
 
-    def __init__(
-        self,
-        objective: MStepObjective,
-        solver: Any,
-        formulation: str = "primal",
-        memory_limit: int = DEFAULT_MEMORY_LIMIT,
-    ) -> None:
+    def __init__(self, objective: MStepObjective, solver: Any, formulation: str = "primal") -> None:
         self.solver = solver
         self.solver_name = solver if isinstance(solver, str) else str(solver.name())
         if isinstance(solver, str):
             require_conic(solver)
-        _require_memory(objective, memory_limit)
+        _require_memory(objective)
         clock = time.perf_counter()
         self.formulation = formulation
         self.statement = build_statement(objective, formulation)
@@ -94,13 +88,10 @@ class ConicMStep:
         time_limit: float | None = None,
         max_iter: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
-        *,
-        warm_start: bool = False,
     ) -> MStepSolution:
         """Set the Parameters, run the solver, and certify what it returns.
 
-        Without `warm_start` the same M-step has the same answer, bit for bit, whatever was solved
-        before.
+        The same M-step has the same answer, bit for bit, whatever was solved before.
         """
         if not self.is_compiled_for(objective):
             raise ValueError(
@@ -111,7 +102,7 @@ class ConicMStep:
         options = options_for(self.solver_name, tol, time_limit, max_iter)
         options.update(solver_options or {})
         self.statement.update(objective)
-        raw, status, error, inside = self._run(options, warm_start)
+        raw, status, error, inside = self._run(options)
         outside = time.perf_counter() - clock - inside + self._fresh_seconds
         self._fresh_seconds = 0.0
         stats = None if error else self.statement.problem.solver_stats
@@ -136,17 +127,14 @@ class ConicMStep:
             )
         )
 
-    def _run(
-        self, options: dict[str, Any], warm_start: bool
-    ) -> tuple[FloatArray | None, str, str, float]:
+    def _run(self, options: dict[str, Any]) -> tuple[FloatArray | None, str, str, float]:
         """Run the solver: its raw matrix, its status, an error message, and its seconds."""
         problem = self.statement.problem
         data, chain, inverse = problem.get_problem_data(self.solver, solver_opts=options)
-        if not warm_start:
-            problem._solver_cache.clear()  # some interfaces use it without being asked to
+        problem._solver_cache.clear()  # some interfaces use it without being asked to
         clock = time.perf_counter()
         try:
-            answer = chain.solve_via_data(problem, data, warm_start, solver_opts=options)
+            answer = chain.solve_via_data(problem, data, False, solver_opts=options)
             inside = time.perf_counter() - clock
             problem.unpack_results(answer, chain, inverse)
         except _SOLVER_FAULTS as error:
@@ -191,15 +179,16 @@ def _shortcoming(solver: str) -> str:
     }[can(True, False), can(False, True)]
 
 
-def _require_memory(objective: MStepObjective, limit: int) -> None:
-    n_entries, mu = count_entries(objective), objective.mu
+def _require_memory(objective: MStepObjective) -> None:
+    m, mu = objective.pairs.n_features, objective.mu
+    n_entries = m * (m + 1) // 2
     n_pairs = objective.pairs.n_labeled + (objective.pairs.n_unlabeled if mu > 0.0 else 0)
     needed = n_pairs * n_entries * BYTES_PER_ENTRY
-    if needed > limit:
+    if needed > MEMORY_LIMIT:
         raise ProblemTooLarge(
             f"A CVXPY statement of {n_pairs} pairs x {n_entries} matrix entries would take "
-            f"about {needed / 2**30:.1f} GiB to compile; the limit is {limit / 2**30:.1f} GiB. "
-            'Use solver="newton", which streams the pairs, or raise memory_limit.'
+            f"about {needed / 2**30:.1f} GiB to compile; the limit is "
+            f'{MEMORY_LIMIT / 2**30:.1f} GiB. Use solver="newton", which streams the pairs.'
         )
 
 

@@ -47,9 +47,7 @@ class MStepSolver:
     time_limit: float | None = None
     solver_options: Mapping[str, Any] | None = None
     polish: bool = False
-    memory_limit: int | None = None
     allow_unattained: bool = False
-    warm_start: bool = False
     deadline: float = np.inf
     watch: Watch | None = None
     _compiled: ConicMStep | None = field(default=None, init=False, repr=False)
@@ -96,8 +94,14 @@ class MStepSolver:
         with one_blas_thread(min(objective.pairs.points.shape)):
             if not self.allow_unattained:
                 require_attained(objective)
-            if self.solver in OWN_SOLVERS:
-                return self._solve_by_own_method(objective, tol, start, start_factor)
+            limit = 20_000 if self.max_iter is None else self.max_iter
+            given = objective, tol, limit, start, self._seconds
+            if self.solver == "newton":
+                return newton_method(*given, watch=self.watch, start_factor=start_factor)
+            if self.solver == "fista":
+                return fista(*given, watch=self.watch)
+            if self.solver == "projected-gradient":
+                return projected_gradient(*given, watch=self.watch)
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -117,40 +121,13 @@ class MStepSolver:
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
 
-    def _solve_by_own_method(
-        self,
-        objective: MStepObjective,
-        tol: float,
-        start: FloatArray | None,
-        start_factor: FloatArray | None,
-    ) -> MStepSolution:
-        limit = 20_000 if self.max_iter is None else self.max_iter
-        given = objective, tol, limit, start, self._seconds
-        if self.solver == "newton":
-            return newton_method(*given, watch=self.watch, start_factor=start_factor)
-        if self.solver == "fista":
-            return fista(*given, watch=self.watch)
-        if np.trace(objective.pair_moment) > 1e150:  # its square overflows
-            raise ValueError(
-                "projected-gradient works in the units of the features, and their fourth powers "
-                'overflow: divide X by a constant, or use solver="newton", which is free of units.'
-            )
-        return projected_gradient(*given, watch=self.watch)
-
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
-        from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
+        from .conic import ConicMStep
 
         if self._compiled is None or not self._compiled.is_compiled_for(objective):
-            limit = DEFAULT_MEMORY_LIMIT if self.memory_limit is None else self.memory_limit
-            self._compiled = ConicMStep(objective, self.solver, self.formulation, limit)
-        answer = self._compiled.solve(
-            objective,
-            tol,
-            self._seconds,
-            self.max_iter,
-            self.solver_options,
-            warm_start=self.warm_start,
-        )
+            self._compiled = ConicMStep(objective, self.solver, self.formulation)
+        limits = self._seconds, self.max_iter, self.solver_options
+        answer = self._compiled.solve(objective, tol, *limits)
         can_polish = all(block.is_solvable for block in objective.penalties)
         is_done = answer.metric is None or answer.status is Status.CERTIFIED
         if not self.polish or not can_polish or is_done:
@@ -207,9 +184,7 @@ def solve_m_step(
     time_limit: float | None = None,
     solver_options: Mapping[str, Any] | None = None,
     polish: bool = False,
-    memory_limit: int | None = None,
     allow_unattained: bool = False,
-    warm_start: bool = False,
 ) -> MStepSolution:
     """Solve an M-step, argmin f(A) over A PSD (11), by any solver, and certify the answer.
 
@@ -233,14 +208,9 @@ def solve_m_step(
     polish : bool
         Continue with "newton" from a conic solver's answer that is not certified; the solution
         says so.
-    memory_limit : int, optional
-        Bytes the CVXPY compilation may take (4 GiB); more is refused before it starts.
     allow_unattained : bool
         Solve although no optimum exists: "newton", which is FISTA alone then, "fista" and
         "projected-gradient" return their last iterate.
-    warm_start : bool
-        Let a conic solver start from what it kept of the M-step before, in
-        :func:`seraph_cvx.alternate`: faster, but an answer then depends on the M-steps before it.
 
     Returns
     -------
@@ -268,9 +238,7 @@ def solve_m_step(
         time_limit=time_limit,
         solver_options=solver_options,
         polish=polish,
-        memory_limit=memory_limit,
         allow_unattained=allow_unattained,
-        warm_start=warm_start,
     )
     solution = chosen.solve(objective, tol, start)
     solution.warn_unless_certified(tol, stacklevel=2)

@@ -134,11 +134,8 @@ def build_statement(objective: MStepObjective, formulation: str) -> MStepStateme
 def _primal(objective: MStepObjective) -> MStepStatement:
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
     m, n_similar = pairs.n_features, len(pairs.similar)
-    entries, parameters = _Entries.needed_by(objective), _parameters(objective, "primal")
-    if entries.is_diagonal:
-        A = cp.diag(cp.Variable(m, nonneg=True, name="w")).set_label("A = diag(w)")
-    else:
-        A = cp.Variable((m, m), PSD=True, name="A")
+    entries, parameters = _Entries(objective), _parameters(objective, "primal")
+    A = cp.Variable((m, m), PSD=True, name="A")
     c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
     surprise = c @ cp.logistic(entries.scores(A, pairs.labeled))
     terms = [surprise.set_label(f"sum_SD {weight}log(1 + e^s)")]
@@ -156,7 +153,7 @@ def _primal(objective: MStepObjective) -> MStepStatement:
 
 def _minimize(
     objective: MStepObjective,
-    A: cp.Expression,
+    A: cp.Variable,
     terms: list[cp.Expression],
     trace_weight: Any,
     entries: _Entries,
@@ -168,8 +165,6 @@ def _minimize(
         terms.append(graded.set_label("nu <X'LX, A>"))
     constraints: list[cp.Constraint] = []
     for j, block in enumerate(objective.penalties):
-        if block.is_diagonal and not isinstance(A, cp.Variable):
-            continue  # A is diagonal as it is
         weight, label = _weight(block, j), block.formula or block.name
         term = block.expression(A, weight)
         if not isinstance(term, int | float):
@@ -179,9 +174,14 @@ def _minimize(
 
 
 def _dual(objective: MStepObjective) -> MStepStatement:
+    if objective.penalties:
+        raise NotImplementedError(
+            f"The dual statement takes no penalties, and this M-step has "
+            f'{list(objective.penalties)}: use formulation="primal".'
+        )
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
     m, c = pairs.n_features, pairs.labeled_weights
-    entries, parameters = _Entries.needed_by(objective), _parameters(objective, "dual")
+    entries, parameters = _Entries(objective), _parameters(objective, "dual")
     weight = "" if pairs.confidence is None else "c "
 
     p = cp.Variable(pairs.n_labeled, name="p")
@@ -202,27 +202,10 @@ def _dual(objective: MStepObjective) -> MStepStatement:
         terms.append((eta * parameters["beta"]).set_label("eta beta"))
         products = entries.outer_products(pairs.unlabeled)
         vector += mu * (products.T @ p_unlabeled) - parameters["G"]
-    name, constraints = "M(p)", []
-    for j, block in enumerate(objective.penalties):
-        if block.is_diagonal:
-            continue
-        part = block.dual_terms(m, _weight(block, j))
-        vector, name = vector + entries.of(part.matrix), "M(p) + Z"
-        constraints += part.constraints
-        if not isinstance(part.conjugate, float):
-            terms.append((-part.conjugate).set_label(f"(-P*(Z) of {block.name})"))
-    if entries.is_diagonal:
-        feasible = (vector.set_label(f"diag({name})") >= 0).set_label(f"diag({name}) >= 0")
-    else:
-        M = cp.reshape(_duplication(m) @ vector, (m, m), order="C").set_label(name)
-        feasible = cp.PSD(M).set_label(f"{name} PSD")
-    problem = cp.Problem(cp.Maximize(_add(terms)), [feasible, *constraints])
-
-    def metric() -> FloatArray | None:  # it is the multiplier of M(p) PSD
-        found = feasible.dual_value
-        return np.diag(found) if entries.is_diagonal and found is not None else found
-
-    return MStepStatement(problem, "dual", metric)
+    M = cp.reshape(_duplication(m) @ vector, (m, m), order="C").set_label("M(p)")
+    feasible = cp.PSD(M).set_label("M(p) PSD")
+    problem = cp.Problem(cp.Maximize(_add(terms)), [feasible])
+    return MStepStatement(problem, "dual", lambda: feasible.dual_value)  # its multiplier
 
 
 def _weight(block: Penalty, number: int) -> cp.Parameter:
@@ -239,22 +222,15 @@ def _add(terms: list[cp.Expression]) -> cp.Expression:
 
 
 class _Entries:
-    """The entries of a symmetric matrix that a statement needs: those of one half, or a diagonal.
+    """The distinct entries of a symmetric matrix.
 
-    `multiplicity` is how often each entry is in the matrix.
+    `multiplicity` is how often each is in the matrix.
     """
 
-    def __init__(self, objective: MStepObjective, is_diagonal: bool = False) -> None:
-        m = objective.pairs.n_features
+    def __init__(self, objective: MStepObjective) -> None:
         self.points, self.threshold = objective.pairs.points, objective.threshold
-        self.is_diagonal = is_diagonal
-        self.i, self.j = (np.arange(m), np.arange(m)) if is_diagonal else np.triu_indices(m)
+        self.i, self.j = np.triu_indices(objective.pairs.n_features)
         self.multiplicity: FloatArray = np.where(self.i == self.j, 1.0, 2.0)
-
-    @classmethod
-    def needed_by(cls, objective: MStepObjective) -> _Entries:
-        """The entries that no block makes zero."""
-        return cls(objective, any(block.is_diagonal for block in objective.penalties))
 
     def of(self, matrix: Any) -> Any:
         """The entries of a matrix, or of a CVXPY expression."""
@@ -266,21 +242,10 @@ class _Entries:
         V = self.points[rows[:, 0]] - self.points[rows[:, 1]]
         return np.asarray(V[:, self.i] * V[:, self.j])
 
-    def scores(self, A: cp.Expression, rows: IntArray) -> cp.Expression:
+    def scores(self, A: cp.Variable, rows: IntArray) -> cp.Expression:
         """The scores v'Av - eta of pairs."""
         distances = (self.outer_products(rows) * self.multiplicity) @ self.of(A)
         return (distances - self.threshold).set_label("s = v'Av - eta")
-
-
-def count_entries(objective: MStepObjective) -> int:
-    """The number of matrix entries that the statement of an M-step has."""
-    return len(_Entries.needed_by(objective).multiplicity)
-
-
-def pair_matrix(objective: MStepObjective, rows: IntArray) -> FloatArray:
-    """The (k, m(m+1)/2) matrix that maps the distinct entries of A to squared distances v'Av."""
-    entries = _Entries(objective)
-    return entries.outer_products(rows) * entries.multiplicity
 
 
 def _duplication(m: int) -> sp.csr_array:
@@ -302,7 +267,7 @@ def _parameters(objective: MStepObjective, formulation: Formulation) -> dict[str
 
 def _parameter_values(objective: MStepObjective, formulation: Formulation) -> dict[str, Any]:
     """The values of the Parameters: lambda, and G and beta of the unlabeled pairs."""
-    entries, mu = _Entries.needed_by(objective), objective.mu
+    entries, mu = _Entries(objective), objective.mu
     labeled = objective.moments.labeled
     unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_matrix
     G = entries.of(symmetrize(unlabeled))

@@ -29,7 +29,7 @@ from ..numerics.psd_cone import check_metric, complete_basis, inverse_factor, sy
 from ..pairs.pair_set import PairSet
 from ..proof.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
 from ..proof.verified_psd import dominating_root
-from .posterior import SoftLabels, SoftLabelSums, SoftLabelTerms
+from .posterior import SoftLabels, SoftLabelSums
 
 MOST_NODES = 1_500
 """The matrix of the weights itself is factored up to this many points."""
@@ -262,9 +262,10 @@ class MStepFamily:
                 return sums
         pairs = moments.sums.with_matrix_coordinates(moments.whitening)
         if source.metric is None and source.table is None:  # the paper's start, q(+1) = 0
-            sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0, 0.0)
+            sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0)
         else:
-            totals, matrix, _ = pairs.over_unlabeled(source.metrics, SoftLabelTerms(source))
-            sums = SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
+            metrics = [] if source.metric is None else [source.metric]
+            totals, matrix, _ = pairs.over_unlabeled(metrics, source)
+            sums = SoftLabelSums(matrix, float(totals[0]))
         self._label_sums[:] = [(source, moments, sums)]
         return sums

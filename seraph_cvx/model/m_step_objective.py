@@ -205,7 +205,7 @@ class MStepObjective:
                 "trace_weight too, which leaves the metric as it is; or divide the features."
             )
         if self.manifold_term is not None:
-            penalty, spread = np.diag(self.manifold_term), np.diag(self.pair_moment)
+            penalty, spread = np.diag(self.manifold_term), np.diag(self.moments.everything)
             too_large = np.flatnonzero((spread > 0.0) & (penalty / MOST > spread))
             if len(too_large):
                 a = too_large[0]
@@ -357,39 +357,29 @@ class MStepObjective:
         """The second moment of pairs weighted as dissimilar: G = sum_k b_k v_k v_k'."""
         return symmetrize(self.pair_moment - self.similar_matrix)
 
-    @property
-    def soft_label_entropy(self) -> float:
-        """The entropy of the soft labels, mu * sum_U H(q_k): the dual value at p = b/c."""
-        return self.mu * self.soft_label_sums.entropy
-
     @cached_property
     def critical_trace_weight(self) -> float:
         """The smallest trace weight at which A = 0 is optimal.
 
         A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
 
-        Or lambda >= 0, where that is negative, or positive by rounding alone. Penalties change the
-        matrix as their `pull_at_zero` says; a ValueError where one has no closed form.
+        Or lambda >= 0, where that is negative, or positive by rounding alone. A ValueError where
+        there are penalties: they change the matrix.
         """
+        if self.penalties:
+            raise ValueError(
+                f"The critical trace weight has no closed form with {list(self.penalties)}: give "
+                "trace weights as numbers."
+            )
         moments, has_labels_alone = self.moments, not self.has_soft_labels
-        span = None if self.penalties or self.manifold_term is not None else moments.span
+        span = None if self.manifold_term is not None else moments.span
         if span is not None and has_labels_alone:
             moment, push = moments.along(span), moments.similar_along(span)
         else:
-            moment, push = self.pair_moment, self.similar_matrix
+            moment, push = self.moments.everything, self.similar_matrix
         if self.manifold_term is not None:
             push = push + self.manifold_term
         pull = scipy.special.expit(self.threshold) * moment - push
-        for block in self.penalties:
-            changed = block.pull_at_zero(pull)
-            if changed is None:
-                raise ValueError(
-                    f"The critical trace weight has no closed form with {block!r}: give trace "
-                    "weights as numbers."
-                )
-            if np.any(np.isinf(changed)):
-                return np.inf
-            pull = changed
         sizes = np.diag(moment) + np.diag(push) + np.abs(np.diag(pull))
         return _largest_eigenvalue(symmetrize(pull), sizes)
 
@@ -420,7 +410,7 @@ class MStepObjective:
         if any(block.is_coercive for block in self.penalties):
             return None
         if any(block.is_diagonal or block.is_sparse for block in self.penalties):
-            spread, growth = np.diag(self.pair_moment), np.diag(self.recession_matrix)
+            spread, growth = np.diag(self.moments.everything), np.diag(self.recession_matrix)
             falling = (spread > 0.0) & (growth <= self.zero_eigenvalue * spread)
             return np.eye(len(spread))[np.argmax(falling)] if np.any(falling) else None
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
@@ -429,7 +419,7 @@ class MStepObjective:
             return np.asarray(u / np.linalg.norm(u))
         if self.has_soft_labels or self.manifold_term is not None or self.penalties:
             return None
-        n_varying = np.count_nonzero(np.diag(self.pair_moment))
+        n_varying = np.count_nonzero(np.diag(self.moments.everything))
         # a million rounding errors from zero needs no exact rank
         is_clear = eigenvalues[0] > 1e6 * self.moments.noise * eigenvalues[-1]
         if is_clear and self.moments.whitening.shape[1] == n_varying:
@@ -446,7 +436,7 @@ class MStepObjective:
         rank = rank_unless_spanning(points, links, counted)
         if rank is None:
             return None
-        spread = np.sqrt(np.diag(self.pair_moment))
+        spread = np.sqrt(np.diag(self.moments.everything))
         scale = np.where(spread > 0.0, spread, 1.0)
         V = link_differences(points, links) / scale
         V = V / np.maximum(np.max(np.abs(V), axis=1, keepdims=True), np.finfo(np.float64).tiny)

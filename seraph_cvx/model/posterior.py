@@ -109,13 +109,13 @@ class SoftLabels:
         pairs = ((self.metric, other.metric), (self.table, other.table))
         return all(mine is its or _are_equal(mine, its) for mine, its in pairs)
 
-    @property
-    def metrics(self) -> list[FloatArray | Factor]:
-        """The metrics under which a sweep must compute distances to know q."""
-        return [] if self.metric is None else [self.metric]
+    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms:
+        """Sum q, and weigh v v' by it."""
+        q = batch.pairs_of(self.on(batch, *distances))
+        return PairTerms([q], q)
 
     def on(self, batch: PairBatch, *distances: Array) -> Array | float:
-        """The soft labels of a batch of pairs, given its distances under `metrics`."""
+        """The soft labels of a batch of pairs, given its distances under `metric`."""
         if self.metric is not None:
             return soft_label(distances[0] - self.threshold, self.sharpness)
         if self.table is not None and isinstance(batch, Block):
@@ -132,27 +132,10 @@ def _are_equal(one: FloatArray | Factor | None, other: FloatArray | Factor | Non
 
 @dataclass(frozen=True)
 class SoftLabelSums:
-    """The sums of q(+1) v v', q(+1) and H(q) over U: all that the M-step needs of soft labels."""
+    """The sums of q(+1) v v' and q(+1) over U: all that the M-step needs of soft labels."""
 
     matrix: FloatArray
     total: float
-    entropy: float
-
-
-@dataclass(frozen=True)
-class SoftLabelTerms:
-    """The term of a sweep that sums q and H(q), and weighs v v' by q."""
-
-    source: SoftLabels
-
-    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms:
-        """Give q and H(q) of each pair."""
-        if self.source.metric is not None:
-            s = self.source.sharpness * (batch.pairs_of(distances[0]) - self.source.threshold)
-            q = posterior_similar(s)
-            return PairTerms([q, posterior_entropy(s)], q)
-        q = batch.pairs_of(self.source.on(batch))
-        return PairTerms([q, binary_entropy(q)], q)
 
 
 def tabulate(given: ArrayLike, pairs: PairSet, order: IntArray) -> FloatArray:

@@ -19,7 +19,10 @@ SURE_SPREADS = 1e6
 FEW_POINTS = 10
 """With fewer points, chance makes gaps and scales of any size."""
 
-UNKNOWN_LABELS = ("", "?", "n/a", "na", "nan", "none", "null", "unknown", "unlabeled")
+UNKNOWN_LABELS = (
+    *("", "?", "-", "n/a", "na", "nan", "none", "null", "missing", "unknown", "unlabeled"),
+    *("unbekannt", "k.a.", "inconnu", "desconocido", "desconhecido", "sconosciuto", "onbekend"),
+)
 """Strings that usually mean that a class is not known, in lower case."""
 
 

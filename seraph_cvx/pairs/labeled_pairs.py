@@ -15,9 +15,7 @@ from ..numerics.checks import (
     IntArray,
     check_index_pairs,
     encode_labels,
-    is_known,
     read_only,
-    refuse_masked,
     refuse_overflow,
 )
 
@@ -172,7 +170,10 @@ def label_pairs(
     Each pair is kept once: of constraints with the larger confidence, and with that of the
     constraint where it follows from classes too.
     """
-    n = len(points)
+    n, of_classes = len(points), None
+    if y is not None:
+        known, codes = encode_labels(to_host(y), n)
+        of_classes = ClassLabels(known, codes) if len(known) >= 2 else None
     has_confidence = similar_confidence is not None or dissimilar_confidence is not None
     if similar is None and dissimilar is None:
         if has_confidence:
@@ -185,7 +186,12 @@ def label_pairs(
                 "No supervision: give class labels y (-1 where unknown), or pairs of point "
                 "indices `similar` and `dissimilar`, or both."
             )
-        return _pairs_of_classes(y, n)
+        if of_classes is None:
+            raise ValueError(
+                f"{len(known)} of the {n} labels is known, so no pair is labeled: "
+                "give the class of at least two points (-1 marks an unknown one)."
+            )
+        return of_classes
     near = check_index_pairs(() if similar is None else similar, "similar", n, similar_confidence)
     far = check_index_pairs(
         () if dissimilar is None else dissimilar, "dissimilar", n, dissimilar_confidence
@@ -199,31 +205,15 @@ def label_pairs(
             f"Pair {both[0]} is both similar and dissimilar{_and_more(both)}: remove it from one "
             "of the two lists."
         )
-    refuse_masked(y, "y", "mark an unknown label by -1")
-    if y is not None and np.count_nonzero(is_known(np.asarray(y))) >= 2:
-        of_classes = _pairs_of_classes(y, n)
-        _refuse_contradiction(
-            near[0], of_classes.dissimilar, y, "similar, but their classes differ"
-        )
-        _refuse_contradiction(
-            far[0], of_classes.similar, y, "dissimilar, but their class is the same"
-        )
+    if y is not None and of_classes is not None:
+        in_two, in_one = of_classes.dissimilar, of_classes.similar
+        _refuse_contradiction(near[0], in_two, y, "similar, but their classes differ")
+        _refuse_contradiction(far[0], in_one, y, "dissimilar, but their class is the same")
         near, far = _union(*near, of_classes.similar, n), _union(*far, of_classes.dissimilar, n)
     confidence = np.concatenate([near[1], far[1]]) if has_confidence else None
     labels = LabeledPairs(near[0], far[0], confidence)
     _refuse_large_confidences(points, labels)
     return labels
-
-
-def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
-    """The labeled pairs of class labels, of which two have to be known."""
-    known, codes = encode_labels(to_host(y), n_points)
-    if len(known) < 2:
-        raise ValueError(
-            f"{len(known)} of the {n_points} labels is known, so no pair is labeled: "
-            "give the class of at least two points (-1 marks an unknown one)."
-        )
-    return ClassLabels(known, codes)
 
 
 def _refuse_contradiction(given: IntArray, opposite: IntArray, y: ArrayLike, what: str) -> None:

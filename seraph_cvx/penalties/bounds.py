@@ -9,7 +9,7 @@ import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
 from ..proof.rounding import UNIT, product_above
-from .penalty import Constraint, DualTerms, Multiplier
+from .penalty import Constraint, Multiplier
 from .products_above import square_above
 
 MARGINS = (16.0 * UNIT, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
@@ -54,13 +54,6 @@ class TraceBound(Constraint):
             Y = Y - excess / len(Y) * np.eye(len(Y))
         return np.asarray(Y)
 
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """The multiplier Z = nu * I and its conjugate nu * bound, with a new variable nu >= 0."""
-        import cvxpy as cp
-
-        nu = cp.Variable(nonneg=True, name="nu")
-        return DualTerms(nu * np.eye(n_features), weight * nu, [])
-
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """The least multiple of I that makes the gradient PSD."""
         lift = max(0.0, -float(np.linalg.eigvalsh(gradient)[0]))
@@ -83,10 +76,6 @@ class TraceBound(Constraint):
         gauge = max(1.0, square_above(L) / self.weight)
         shrunk = [np.asarray(L * math.sqrt((1.0 - margin) / gauge)) for margin in MARGINS]
         return next(filter(self._is_proven_inside, shrunk), shrunk[-1])
-
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
-        """The pull itself: zero is inside the bound."""
-        return pull
 
     def _contains(self, A: FloatArray) -> bool:
         """Whether the trace is within the bound, to rounding."""

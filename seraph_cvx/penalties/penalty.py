@@ -51,14 +51,6 @@ class Multiplier(NamedTuple):
     slack: FloatArray | None = None
 
 
-class DualTerms(NamedTuple):
-    """A penalty in the dual statement: subtract `conjugate`, add `matrix` to M(p)."""
-
-    matrix: Any
-    conjugate: Any
-    constraints: list[Any]
-
-
 class TermPoint(NamedTuple):
     """A smooth function of the metric at A: value, gradient, and how that changes along D."""
 
@@ -73,9 +65,8 @@ class Penalty(ABC):
     A block of your own is a class with four methods: `value`, `subgradient`, `conjugate`, and
     `expression` or `constraints`. :func:`seraph_cvx.penalties.check_penalty` tests them. With
     these it can be stated, solved by conic solvers and certified. A block that also has `is_smooth`
-    or `prox` can be solved by this package's own solver; one that has `dual_terms` has its place in
-    the dual statement. `examples/guide/model-your-own.md` shows one. All other methods have a
-    default; a block that knows better overrides them.
+    or `prox` can be solved by this package's own solver. `examples/guide/model-your-own.md` shows
+    one. All other methods have a default; a block that knows better overrides them.
 
     Attributes
     ----------
@@ -163,13 +154,6 @@ class Penalty(ABC):
             "is_smooth where the penalty is; or use a conic solver."
         )
 
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """A matrix Z and P*(Z) as CVXPY expressions of new variables."""
-        raise NotImplementedError(
-            f"{self.name} has no dual statement: it lacks the method dual_terms. Use "
-            'formulation="primal".'
-        )
-
     def at(self, A: FloatArray) -> TermPoint:
         """Value, gradient and second derivatives of a smooth block."""
         gradient = self.subgradient(A)
@@ -227,13 +211,6 @@ class Penalty(ABC):
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on P(LL'), rounding allowed for."""
         return trusted(self.value(symmetrize(L @ L.T)))
-
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray | None:
-        """What pulls the metric away from zero, given what the pairs do; None: no closed form."""
-        zero = np.zeros_like(pull)
-        if self.value(zero) == math.inf:
-            return np.full_like(pull, math.inf)
-        return pull - self.subgradient(zero) if self.is_smooth else None
 
 
 class Constraint(Penalty):

@@ -12,7 +12,7 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import is_clearly_definite, symmetrize
 from ..proof.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
 from ..proof.verified_psd import log_determinant_bounds
-from .penalty import DualTerms, Multiplier, Penalty, TermPoint, check_features, check_matrix
+from .penalty import Multiplier, Penalty, TermPoint, check_features, check_matrix
 from .products_above import inner_above, square_above
 
 
@@ -80,14 +80,6 @@ class Ridge(PriorPenalty):
         """The conjugate <Z, prior> + ||Z||_F^2 / (2 weight)."""
         squared = float(np.sum(np.square(Z))) / self.weight
         return float(np.sum(Z * self._matrix(len(Z)))) + squared / 2
-
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """The multiplier Z = weight * U and its conjugate, with a new variable U."""
-        import cvxpy as cp
-
-        U = cp.Variable((n_features, n_features), symmetric=True, name="U")
-        linear = cp.sum(cp.multiply(U, self._matrix(n_features)))
-        return DualTerms(weight * U, weight * (linear + cp.sum_squares(U) / 2), [])
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * (A - prior)."""
@@ -163,14 +155,6 @@ class LogDet(PriorPenalty):
         """The conjugate weight * [log det Q - log det(Q - Z / weight)]."""
         Q = self.inverse_prior(len(Z))
         return self.weight * (_log_det(Q) - _log_det(Q - Z / self.weight))
-
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """The multiplier Z = weight * U and its conjugate, with a new variable U."""
-        import cvxpy as cp
-
-        Q, shape = self.inverse_prior(n_features), (n_features, n_features)
-        U = cp.Variable(shape, symmetric=True, name="U")
-        return DualTerms(weight * U, weight * (_log_det(Q) - cp.log_det(Q - U)), [])
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * (Q - A^{-1}), at a positive definite A."""

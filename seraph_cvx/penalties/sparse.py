@@ -10,7 +10,7 @@ import numpy as np
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize, to_unit_size
 from ..proof.rounding import FEW_ROUNDINGS, gamma, product_above
-from .penalty import Constraint, DualTerms, Multiplier, Penalty, conjugate_by_multiplier
+from .penalty import Constraint, Multiplier, Penalty, conjugate_by_multiplier
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
 """Eigenvalues of a metric below one of these shares of the largest are taken for zero: all are
@@ -37,14 +37,6 @@ class _OffDiagonal(Penalty):
         small = np.sign(Y) * np.maximum(np.abs(Y) - step * self._limit(), 0.0)
         np.fill_diagonal(small, np.diag(Y))
         return np.asarray(small)
-
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """A symmetric Z, at most the weight off a zero diagonal; its conjugate is zero."""
-        import cvxpy as cp
-
-        Z = cp.Variable((n_features, n_features), symmetric=True, name="Z")
-        bounds = [cp.abs(Z) <= weight] if math.isfinite(self._limit()) else []
-        return DualTerms(Z, 0.0, [*bounds, cp.diag(Z) == 0])
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z cut off at the weight, with a zero diagonal."""
@@ -169,10 +161,6 @@ class Diagonal(_OffDiagonal, Constraint):
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """The diagonal factor with the diagonal of LL'."""
         return np.diag(np.sqrt(np.sum(L * L, axis=1)))
-
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
-        """The diagonal of the pull."""
-        return np.diag(np.diag(pull))
 
     def _contains(self, A: FloatArray) -> bool:
         """Whether A is diagonal."""

@@ -76,6 +76,7 @@ def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Star
                 mu, count = max(FALL * mu, last), 0
 
 
+@np.errstate(all="ignore")  # of an infeasible problem the points grow until they overflow
 def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, mu: float) -> Any:
     """The point y after a step, x, its slack, mu times the rest of y, and whether y was near."""
     A, b, P = program.A, program.b, program.P
@@ -90,9 +91,8 @@ def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, 
     for group in cones.groups:
         if isinstance(group, Nonnegative):  # where it is small, more accurate than b - Ax
             s[group.rows] = -product[group.rows] / np.square(y[group.rows])
-    with np.errstate(all="ignore"):
-        move = y + product / mu
-        decrement = cones.degree - 2.0 * float(y @ s) / mu - float(s @ product) / mu / mu
+    move = y + product / mu
+    decrement = cones.degree - 2.0 * float(y @ s) / mu - float(s @ product) / mu / mu
     step = _largest_step(cones, y, move) if np.isfinite(decrement) else None
     if step is None:
         return None

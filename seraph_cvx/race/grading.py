@@ -150,6 +150,10 @@ class MStepInstance:
         value = certificate.primal_value
         if not math.isfinite(value):
             return row | {"detail": "the matrix violates a constraint"}
+        asymmetry = float(np.max(np.abs(raw - raw.T)) / (np.max(np.abs(raw)) or 1.0))
+        if asymmetry > len(raw) * np.finfo(np.float64).eps:
+            remark = f"asymmetric by {asymmetry:.1e} of its largest entry: symmetrized"
+            row["detail"] = f"{row['detail']} {remark}".strip()
         bound = max(-math.inf if lower is None else lower, certificate.dual_value)
         return row | {
             "true_gap": max(0.0, (value - bound) / max(1.0, abs(value))),

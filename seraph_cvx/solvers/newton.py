@@ -127,7 +127,10 @@ class FactorSearch:
                     self.radius = 0.3 * _norm(step)
                 if not ratio > 1e-3:
                     rejected += 1
-                    if _is_hopeless(current, step, predicted, rejected):
+                    # no shorter step helps: all that it could gain is rounding
+                    rounding = 100.0 * FLAT * max(1.0, abs(current.value))
+                    is_rounding = rejected > 3 and not predicted >= rounding  # or no number
+                    if is_rounding or _norm(step) <= 1e-15 * _norm(current.L):
                         self.level = np.inf
                     continue
             else:
@@ -174,7 +177,11 @@ class FactorSearch:
             product = current.hessian_product(direction, is_rough)
             curvature = float(np.vdot(direction, product))
             length = square / curvature if curvature > 0.0 else np.inf
-            longest = _to_edge(step, direction, self.radius)
+            # the t > 0 at which |step + t * direction| is the radius
+            a, b = float(np.vdot(direction, direction)), float(np.vdot(step, direction))
+            c = float(np.vdot(step, step)) - self.radius**2
+            root = math.sqrt(max(b * b - a * c, 0.0))
+            longest = -c / (b + root) if b + root > 0.0 else 0.0
             if not length < longest:
                 length, at_edge = longest, True
             step = step + length * direction
@@ -222,11 +229,12 @@ class FactorSearch:
         # the size that a metric may have where C + R = I
         negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.typical_size)
         estimate = current.rough_gradient if self.trusts_estimates else None
-        if estimate is not None and _has_no_descent(current.L, estimate, negligible):
-            return None
-        if _has_no_descent(current.L, current.gradient, negligible):
+        least = negligible * np.eye(len(current.L))
+        if estimate is not None and has_cholesky_factor(_off_the_face(current.L, estimate) + least):
             return None
         gradient = _off_the_face(current.L, current.gradient)
+        if has_cholesky_factor(gradient + least):
+            return None
         most = min(max(8, current.L.shape[1]), len(gradient))
         eigenvalues, vectors = scipy.linalg.eigh(gradient, subset_by_index=(0, most - 1))
         if eigenvalues[0] >= -negligible:
@@ -278,18 +286,6 @@ def _reduction_ratio(current: FactorPoint, trial: FactorPoint, predicted: float)
     return 1.0 if reduction >= -rounding and is_flatter else 0.0
 
 
-def _is_hopeless(current: FactorPoint, step: FloatArray, predicted: float, rejected: int) -> bool:
-    """Whether no shorter step helps: all that it could gain is rounding."""
-    is_rounding = not predicted >= 100.0 * FLAT * max(1.0, abs(current.value))  # or no number
-    return (is_rounding and rejected > 3) or _norm(step) <= 1e-15 * _norm(current.L)
-
-
-def _has_no_descent(L: FloatArray, gradient: FloatArray, negligible: float) -> bool:
-    """Whether the gradient has no eigenvalue below -`negligible` off the face of L."""
-    gradient = _off_the_face(L, gradient)
-    return has_cholesky_factor(gradient + negligible * np.eye(len(gradient)))
-
-
 def _shifted_factor(H: FloatArray) -> FloatArray | None:
     """The Cholesky factor of H + t I for a small t that makes it positive definite, if one does.
 
@@ -312,15 +308,6 @@ def _off_the_face(L: FloatArray, gradient: FloatArray) -> FloatArray:
 def _norm(matrix: FloatArray) -> float:
     """The Frobenius norm; for small matrices several times faster than NumPy's."""
     return math.sqrt(np.vdot(matrix, matrix))
-
-
-def _to_edge(step: FloatArray, direction: FloatArray, radius: float) -> float:
-    """The t > 0 at which a direction leaves the trust region: |step + t*direction| = radius."""
-    a = float(np.vdot(direction, direction))
-    b = float(np.vdot(step, direction))
-    c = float(np.vdot(step, step)) - radius * radius
-    root = math.sqrt(max(b * b - a * c, 0.0))
-    return -c / (b + root) if b + root > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -412,20 +399,17 @@ def rough_m_step(
 
     Nothing certifies it: it is where another method starts.
     """
-    factor = subsampled_start(objective, deadline) if start is None else None
-    some = subsampled_objective(objective, 3_000) if factor is not None else None
+    few = subsampled_objective(objective) if start is None else None
+    if few is None:
+        return rough_factor(objective, tol, start, None, deadline, watch)
+    factor = rough_factor(few, SUBSAMPLE_TOL, None, None, deadline)[0]
+    some = subsampled_objective(objective, 3_000)
     if some is None:
-        return _rough_factor(objective, tol, start, factor, deadline, watch)
-    return _rough_factor(some, tol, None, factor, deadline, watch)[0], 0
+        return rough_factor(objective, tol, start, factor, deadline, watch)
+    return rough_factor(some, tol, None, factor, deadline, watch)[0], 0
 
 
-def subsampled_start(objective: MStepObjective, deadline: float) -> FloatArray | None:
-    """A factor of the solution for a few of many points; None where they are few already."""
-    few = subsampled_objective(objective)
-    return None if few is None else _rough_factor(few, SUBSAMPLE_TOL, None, None, deadline)[0]
-
-
-def _rough_factor(
+def rough_factor(
     objective: MStepObjective,
     tol: float,
     start: FloatArray | None,
@@ -433,6 +417,7 @@ def _rough_factor(
     deadline: float,
     watch: Watch | None = None,
 ) -> tuple[FloatArray, int]:
+    """Where Newton's method ends on these pairs, and the passes that it took."""
     if start is None and start_factor is None and objective.penalties:
         start = typical_metric(objective)  # a penalty may be infinite at zero
     program = with_smooth_penalties(objective, objective.whitened_program)

@@ -17,7 +17,18 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrize
 from ..pairs.data_warnings import SURE_SPREADS, describe_far_values
-from .newton import FLAT, OVERFLOWED, STALLED, STOPPED, SolverRun, Watch, newton, subsampled_start
+from .newton import (
+    FLAT,
+    OVERFLOWED,
+    STALLED,
+    STOPPED,
+    SUBSAMPLE_TOL,
+    SolverRun,
+    Watch,
+    newton,
+    rough_factor,
+    subsampled_objective,
+)
 
 
 class Status(StrEnum):
@@ -256,8 +267,9 @@ def newton_method(
         return _solution(objective, run, "newton", tol, start, clock, deadline=deadline)
     steps, first, is_over = 0, start, False
     if objective.attains_optimum:
-        if start is None and start_factor is None:
-            start_factor = subsampled_start(objective, deadline)
+        few = subsampled_objective(objective) if start is start_factor is None else None
+        if few is not None:
+            start_factor = rough_factor(few, SUBSAMPLE_TOL, None, None, deadline)[0]
         run = newton(objective, tol, max_iter, start, deadline, watch, start_factor)
         steps, is_over = run.steps, run.is_converged or run.solver_status == STOPPED
         first = None if is_over else run.certificate.metric
@@ -300,6 +312,11 @@ def projected_gradient(
     A <- P(A - grad f(A) / L), from A = 0 or from `start`.
     """
     _refuse_penalties(objective, "projected-gradient")
+    if np.trace(objective.pair_moment) > 1e150:  # its square overflows
+        raise ValueError(
+            "projected-gradient works in the units of the features, and their fourth powers "
+            'overflow: divide X by a constant, or use solver="newton", which is free of units.'
+        )
     from .gradient_steps import Coordinates, minimize_by_gradient_steps
 
     clock = time.perf_counter()

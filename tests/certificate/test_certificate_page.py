@@ -18,8 +18,8 @@ ROWS = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, flags=re.M)
 
 
 def value_of(words):
-    """24, 16 u, 10 ln 2, 2^-53 as numbers."""
-    words = words.strip()
+    """24, 16 u, 10 ln 2, 2^-53 as numbers, in LaTeX or not."""
+    words = re.sub(r"[\\${}]", "", words).strip()
     if words.endswith(" ln 2"):
         return float(words[:-5]) * math.log(2.0)
     if words.endswith(" u"):

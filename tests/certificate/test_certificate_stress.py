@@ -16,8 +16,8 @@ import pytest
 flint = pytest.importorskip("flint")
 
 import stress  # noqa: E402
-from high_precision import solve_quietly  # noqa: E402
-from judge import Judge, ball, ball_softplus  # noqa: E402
+from high_precision import differences, solve_quietly, total  # noqa: E402
+from judge import Judge, ball  # noqa: E402
 from stress import Verdict, inspect, judge_certificates  # noqa: E402
 from stress_families import Instance  # noqa: E402
 from stress_inputs import FAMILIES, MARATHON  # noqa: E402
@@ -367,13 +367,14 @@ def best_found(family, seed):
 
 def optimum_of_one_pair(judge):
     """By the least <R, A> under which the pair's distance is d, minimized in d."""
-    V, (c,), (q,), R, eta = judge.parts()
-    length, weight = sum(x * x for x in V.entries()), R[0, 0]
+    m_step, ((c, q),) = judge.m_step(), judge.weights_and_labels()
+    weight, eta = m_step.R[0, 0], flint.arb(m_step.eta)
+    length = total(x * x for x in differences(judge.points, judge.rows).entries())
     if q == 1:
-        return c * ball_softplus(-eta)
+        return c * (-eta).exp().log1p()
     share = weight / length / c
     if length == 0 or share >= 1 / (1 + (-eta).exp()):
-        return c * ball_softplus(eta)
+        return c * (eta + (-eta).exp().log1p())
     if weight == 0:
         return flint.arb(0)
     return c * (-(-share).log1p() + share * (eta + (-share).log1p() - share.log()))

@@ -1,8 +1,9 @@
-"""Evidence: certificates are true, and as sharp as balls can tell, by the tests' own judge.
+"""Evidence: certificates are true, and as sharp as balls can tell, by the judge.
 
-The judge knows (11), its dual and every penalty by their formulas alone, in balls. Here it is held
-against the paper and closed forms, and certificates against it, on ordinary and singular data; on
-extreme data they are in `test_certificate_stress.py`.
+It is the checker of files, which is held against penalties and bad input in
+`tests/proof/test_m_step_checker.py`. Here it is held against the paper and closed forms, and
+certificates against it, on ordinary and singular data; on extreme data they are in
+`test_certificate_stress.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ import flint
 import numpy as np
 import pytest
 from flint import arb
-from high_precision import BITS, exact, random_factors, solve_quietly
+from high_precision import BITS, random_factors, solve_quietly
 from instances import SETTINGS, paper_m_step, random_objective, random_psd
-from judge import INFEASIBLE, Judge, ball, block_of, is_proven_psd
-from penalized import BLOCKS, random_penalized
+from judge import Judge, ball
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound
 
 # The judge, judged
 
@@ -37,63 +36,6 @@ def test_the_judge_agrees_with_the_paper_and_its_dual_is_below(setting, q):
     bound = judge.lower_bound(answer)
     assert all(bound <= value for value in values)
     assert values[-1] - bound <= 1e-6 * values[-1] or setting in ("none", "post")
-
-
-def test_the_judge_tells_feasible_from_infeasible_and_either_from_undecided():
-    A, mixed = exact(np.diag([1.0, 4.0])), exact([[1.0, 0.5], [0.5, 1.0]])
-    for penalty, at, verdict in [
-        (TraceBound(5.0), A, 0),
-        (TraceBound(5.0 - 1e-15), A, INFEASIBLE),
-        (Diagonal(), A, 0),
-        (Diagonal(), mixed, INFEASIBLE),
-        (Sparse(3.0), mixed, 3),
-        (Ridge(2.0, np.eye(2)), mixed, 0.5),
-    ]:
-        found = block_of(penalty, 2).value(at)
-        assert found is verdict if verdict in (None, INFEASIBLE) else found == verdict
-
-
-def test_no_matrix_that_is_barely_indefinite_is_called_psd():
-    """FF' of rank m - 1, less 2^-140 of the identity in rational numbers; more, and it is."""
-    rng = np.random.default_rng(0)
-    for m in (2, 3, 5):
-        for _ in range(20):
-            F = [
-                [flint.fmpq(*x.as_integer_ratio()) for x in row]
-                for row in rng.normal(size=(m, m - 1)).tolist()
-            ]
-            least = flint.fmpq(1, 2**140)
-            off = [[least if i == j else 0 for j in range(m)] for i in range(m)]
-            S = flint.fmpq_mat(F) * flint.fmpq_mat(F).transpose()
-            with flint.ctx.workprec(128):
-                assert not is_proven_psd(flint.arb_mat(S - flint.fmpq_mat(off)))
-            with flint.ctx.workprec(400):
-                assert is_proven_psd(flint.arb_mat(S + flint.fmpq_mat(off)))
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-def test_the_judge_agrees_with_the_penalties_and_their_bounds_hold(kind):
-    """At random matrices; `value_above` and the conjugates of multipliers are rounded up."""
-    rng = np.random.default_rng(0)
-    for seed in range(4):
-        objective, block, _ = random_penalized(kind, seed)
-        (judged,) = Judge(objective).blocks
-        m = objective.pairs.n_features
-        L = block.feasible_factor(rng.normal(size=(m, m)))
-        with flint.ctx.workprec(BITS):
-            value = judged.value(exact(L) * exact(L).transpose())
-            assert float(value) == pytest.approx(block.value(L @ L.T), rel=1e-9)
-            assert value <= block.value_above(L) <= float(value) * (1.0 + 1e-11)
-            Z = rng.uniform(0.0, 0.5) * block.subgradient(L @ L.T) - 0.1 * np.diag(rng.random(m))
-            found = block.multiplier(Z)
-            matrix, conjugate = judged.dual(exact(found.matrix))
-            off = matrix - exact(found.matrix)
-            slack = np.zeros((m, m)) if found.slack is None else found.slack
-            limits = exact(slack + 1e-15 * np.max(np.abs(found.matrix)))
-            pairs = zip(off.entries(), limits.entries(), strict=True)
-            assert all(abs(x) <= y for x, y in pairs)
-            assert conjugate <= found.conjugate
-            assert found.conjugate <= float(conjugate) + 1e-11 * (1.0 + abs(found.conjugate))
 
 
 # Certificates, judged

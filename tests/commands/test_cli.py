@@ -22,8 +22,8 @@ from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.race.compare import read_race
 
-FIT = "fit small.csv --label species"
-FIT_FLOWERS = "fit flowers.csv --label species"
+FIT = "fit small.csv --label species --classifier nearest"
+FIT_FLOWERS = "fit flowers.csv --label species --classifier nearest"
 
 
 def written(command, name):
@@ -209,8 +209,8 @@ def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table
 def test_advice_names_options_of_the_command(table, monkeypatch):
     inner = ConicMStep._run
 
-    def inaccurately(self, options, warm_start):
-        metric, *rest = inner(self, options, warm_start)
+    def inaccurately(self, options):
+        metric, *rest = inner(self, options)
         return 1.1 * metric, *rest
 
     monkeypatch.setattr(ConicMStep, "_run", inaccurately)

@@ -33,7 +33,7 @@ from seraph_cvx.theory import verification as claims
 ESCAPES = "\x1b[2Jred\x1b]0;owned\x07\u202e"
 SCRIPT = "<script>alert(1)<\\script><img src=x onerror=alert(1)>"
 COMMAND = [sys.executable, "-m", "seraph_cvx"]
-FIT = "fit small.csv --label species"
+FIT = "fit small.csv --label species --classifier nearest"
 
 
 # Tables as spreadsheets of the world write them are the same table
@@ -156,6 +156,14 @@ def test_a_bad_table_is_answered_in_words_and_nothing_is_written(folder, case):
     assert_answered_in_words(result, culprits)
     assert len(result.stderr) < 600
     assert [path.name for path in folder.iterdir()] == ["bad.csv"]
+
+
+def test_bad_cells_of_many_kinds_are_counted_by_their_columns(folder):
+    header = ",".join([*(f"c{k}" for k in range(8)), "species"])
+    rows = [",".join([cell] * 8) + ",a\n" for cell in ("word", "", "8 700")]
+    (folder / "bad.csv").write_text(header + "\n" + "".join(rows), encoding="utf-8")
+    result = run("fit bad.csv --label species")
+    assert_answered_in_words(result, ["There are more such cells, in 5 columns."])
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ problem = cp.Problem(cp.Maximize(x[0]), [cp.sum(x) == 1, x >= 0])
 
 def lines_of(page):
     """The commands of its blocks for a shell, each with the text that it reads, in their order."""
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+    text = page.read_text(encoding="utf-8").replace(" \\\n", " ")
+    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line, _, text in re.findall(r"^(.+?)(?: <<'(\w+)'\n(.*?)\n\2)?$", block, re.M | re.S):
             for command in line.split(" && "):
                 yield shlex.split(command, comments=True), text
@@ -98,6 +99,8 @@ def seraph_cvx(arguments, *_):
         pattern = f"{'set' if kind else 'exercise'}_{number}_*.py"
         (exercise,) = (REPOSITORY / "examples" / "exercises").glob(pattern)
         shutil.copy(exercise, arguments[2])
+    if arguments[0] == "explore":
+        pytest.importorskip("marimo", reason="marimo is not installed")
     if "--redraw" in arguments:
         shutil.copytree(
             REPOSITORY / "examples" / "solver-comparison" / "small", "small", dirs_exist_ok=True
@@ -145,8 +148,9 @@ def marimo(arguments, *_):
     assert (REPOSITORY / arguments[1]).is_file()
 
 
-def run_by_ci(*_):
+def run_by_ci(words, *_):
     """Pytest, ruff and mypy are what CI runs; benchopt has tests/experiments/test_benchopt.py."""
+    assert all((REPOSITORY / word).is_file() for word in words if word.startswith("tests/"))
 
 
 PROGRAMS = {"seraph-cvx": seraph_cvx, "python": python, "python3": python, "pip": pip}

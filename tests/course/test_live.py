@@ -155,7 +155,7 @@ def judged(page):
 
 
 def exact(a, b):
-    """The same from the definition: v'M(zeta)v in fractions, and all principal minors."""
+    """The same from the definition: v'M(lam)v in fractions, and all principal minors."""
     x, y = Fraction(a, 64), Fraction(b, 64)
     M = [[1, -x, -y], [-x, 1, -x], [-y, -x, 1]]
 

@@ -3,7 +3,7 @@ are not seen; the whole workflow on half-labeled wine."""
 
 from __future__ import annotations
 
-from warnings import catch_warnings
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,13 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 
@@ -189,6 +191,23 @@ def test_failure_path_half_labeled(metric, message):
         REFUSED[message](metric)
 
 
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda last: make_pipeline(SERAPH(), last), "LogisticRegression"),
+        (lambda last: VotingClassifier([("a", make_pipeline(SERAPH(), last))]), "Voting"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The learned metric is zero", "ignore:lbfgs failed")
+def test_a_classifier_that_would_learn_the_unknown_class_is_named_by_the_fit(make, named):
+    with pytest.warns(UserWarning, match=f"^{named}.* learns -1, .* use LabeledOnly"):
+        make(LogisticRegression()).fit(X, Y)
+    with catch_warnings():
+        simplefilter("error")
+        make_pipeline(SERAPH(), LabeledOnly(LogisticRegression())).fit(X, Y)
+        make_pipeline(SERAPH(), SelfTrainingClassifier(LogisticRegression())).fit(X, Y)
+
+
 # SERAPHCV
 
 
@@ -197,10 +216,17 @@ def search():
     return SERAPHCV([0.1, 1.0, 30.0], (0.0, "ratio"), cv=3, **LOOSE).fit(X, Y)
 
 
+def test_a_long_search_says_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr("seraph_cvx.display.progress_line.SELDOM", 0.0)
+    SERAPHCV([1.0, 2.0], (0.0,), cv=3, verbose=1, **LOOSE).fit(X, Y)
+    assert "[SERAPHCV] 6 of 6 fits of the search" in capsys.readouterr().err
+
+
 def test_search_takes_every_parameter_of_seraph():
     defaults, of_search = SERAPH().get_params(), SERAPHCV().get_params()
     shared = defaults.keys() & of_search.keys()
-    assert defaults.keys() - shared == {"trace_weight", "unlabeled_weight", "setting"}
+    own = {"trace_weight", "unlabeled_weight", "setting", "classifier"}
+    assert defaults.keys() - shared == own
     assert all(of_search[name] == defaults[name] for name in shared)
 
 
@@ -394,5 +420,6 @@ def test_workflow_on_wine_with_four_fifths_of_the_labels_unknown():
     accuracy = known_accuracy(search, X_test, y_test)
     assert search.best_score_ > 0.6  # on 21 points: one of them is 5 %
     assert accuracy > 0.8
-    without = pipeline(KNeighborsClassifier()).fit(X, half)
+    with pytest.warns(UserWarning, match="KNeighborsClassifier learns -1"):
+        without = pipeline(KNeighborsClassifier()).fit(X, half)
     assert accuracy > known_accuracy(without, X_test, y_test) + 0.3

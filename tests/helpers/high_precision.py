@@ -42,10 +42,6 @@ def rounded(matrix):
     return np.array([[float(x) for x in row] for row in matrix.tolist()])
 
 
-def identity(m, entry=1.0):
-    return exact(entry * np.eye(m))
-
-
 def differences(points, rows):
     """x_i - x_j for each row (i, j), exactly."""
     X, m = exact(points), np.shape(points)[1]
@@ -74,29 +70,22 @@ def moment(V, weights):
     return arb_mat([[arb(w) * x for x in row] for w, row in rows]).transpose() * V
 
 
-def factored(C):
-    """The Cholesky factor and None; or None and the first pivot that is not proven positive."""
-    m = C.nrows()
-    F = [[arb(0)] * m for _ in range(m)]
-    for j in range(m):
-        pivot = C[j, j] - total(F[j][k] ** 2 for k in range(j))
-        if not pivot > 0:
-            return None, pivot
-        F[j][j] = pivot.sqrt()
-        for i in range(j + 1, m):
-            F[i][j] = (C[i, j] - total(F[i][k] * F[j][k] for k in range(j))) / F[j][j]
-    return arb_mat(F), None
-
-
 def is_positive_definite(C):
     """True only where proven."""
-    return factored(C)[1] is None
+    return log_det(C) is not None
 
 
 def log_det(C):
-    """log det C, or None where C is not proven positive definite."""
-    F, pivot = factored(C)
-    return 2 * total(F[i, i].log() for i in range(C.nrows())) if pivot is None else None
+    """log det C by its Cholesky factor, or None where C is not proven positive definite."""
+    rows = C.tolist()
+    for j, row in enumerate(rows):
+        pivot = row[j] = row[j] - total(x * x for x in row[:j])
+        if not pivot > 0:
+            return None
+        for other in rows[j + 1 :]:
+            off = other[j] - total(x * y for x, y in zip(other[:j], row[:j], strict=True))
+            other[j] = off / pivot.sqrt()
+    return total(row[j].log() for j, row in enumerate(rows))
 
 
 def solve_quietly(objective, **settings):

@@ -1,200 +1,25 @@
-"""The judge of certificates: F and its dual, pair by pair, in balls, by no code that it judges.
+"""The judge of certificates: F and its dual by the checker of files, in balls.
 
-With s_k = v_k'Av_k - eta, c_k the weight of pair k and q_k its label +1 (1, 0 or a soft label),
-
-    F(A)    = sum_k c_k [q_k log(1 + e^{s_k}) + (1 - q_k) log(1 + e^{-s_k})] + <R, A> + sum_j P_j(A)
-    D(r, Z) = sum_k c_k [H(r_k) + eta (r_k - q_k)] - sum_j P_j*(Z_j)
-            where R + sum_k c_k (q_k - r_k) v_k v_k' + sum_j Z_j is PSD,
-
-and D(r, Z) <= F(A) for every r in [0, 1]^N, all Z_j and every PSD A. An M-step is judged as it was
-given, copied at that time: penalties by the numbers they were given, the previous metric
-by (10). A factor L may be finer than doubles: what counts is that LL' is exactly PSD, and proven
-feasible.
+The checker shares no code with what makes certificates. Here it is given an M-step as that was
+given, copied at that time: penalties by their numbers, the previous metric by (10). Its formulas
+are in `seraph_cvx/proof/m_step_checker.py`. A factor L may be finer than doubles: what counts is
+that LL' is exactly PSD, and proven feasible.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
-from flint import arb, arb_mat, ctx
-from high_precision import (
-    differences,
-    exact,
-    factored,
-    forms,
-    identity,
-    log_det,
-    moment,
-    squares,
-    total,
-)
+from flint import arb, ctx
+from high_precision import EXTENDED
 from scipy.special import expit
 
 from seraph_cvx import MStepObjective
+from seraph_cvx.proof.m_step_checker import MStep, _bounds
 
 PRECISIONS = (400, 1200, 4000)
 """Bits of the balls, more where the fewer do not decide."""
-
-INFEASIBLE = arb("+inf")
-"""The value of a constraint where it is proven to be violated."""
-
-
-def ball(x):
-    """A double as a ball, infinite ones too."""
-    return arb(x) if np.isfinite(x) else arb(str(x))
-
-
-def ball_softplus(t):
-    """log(1 + e^t) as a ball, sharp for any t."""
-    return t + (-t).exp().log1p() if t.mid() > 0 else t.exp().log1p()
-
-
-def ball_sigmoid(t):
-    """1 / (1 + e^{-t}) as a ball, sharp for any t."""
-    small = (-t if t.mid() >= 0 else t).exp()
-    return (1 if t.mid() >= 0 else small) / (1 + small)
-
-
-def ball_entropy(r):
-    """H(r) in nats from below; a term whose ball reaches 0 counts as 0, its least."""
-    return total(-x * x.log() for x in (r, 1 - r) if x > 0)
-
-
-# Penalties and constraints, by their definitions
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """P by `value`: a ball, `INFEASIBLE`, or None where balls do not tell.
-
-    `dual` is a matrix near Z whose conjugate is finite, and that conjugate; None where there is no
-    such matrix, or none that is proven to be one.
-    """
-
-
-@dataclass(frozen=True, eq=False)
-class Quadratic(Block):
-    """weight/2 * ||A - prior||^2."""
-
-    weight: float
-    prior: np.ndarray
-
-    def value(self, A):
-        return arb(self.weight) / 2 * total(x * x for x in (A - exact(self.prior)).entries())
-
-    def dual(self, Z):
-        squared = total(x * x for x in Z.entries())
-        return Z, (Z * exact(self.prior)).trace() + squared / (2 * arb(self.weight))
-
-
-@dataclass(frozen=True, eq=False)
-class Divergence(Block):
-    """weight * (<Q, A> - log det A - log det Q - m)."""
-
-    weight: float
-    inverse: np.ndarray
-
-    def value(self, A):
-        verdict, Q = definite(A), exact(self.inverse)
-        if verdict is None or verdict is INFEASIBLE:
-            return verdict
-        found = (A * Q).trace() - A.det().log() - Q.det().log() - A.nrows()
-        return arb(self.weight) * found
-
-    def dual(self, Z):
-        Q = exact(self.inverse)
-        left = log_det(Q - Z * (1 / arb(self.weight)))
-        return None if left is None else (Z, arb(self.weight) * (log_det(Q) - left))
-
-
-@dataclass(frozen=True, eq=False)
-class OffDiagonalZero(Block):
-    """A_ij = 0 for i != j."""
-
-    def value(self, A):
-        entries = below_diagonal(A)
-        if any(x > 0 or x < 0 for x in entries):
-            return INFEASIBLE
-        return arb(0) if all(x.is_zero() for x in entries) else None
-
-    def dual(self, Z):
-        has_zero_diagonal = all(Z[i, i].is_zero() for i in range(Z.nrows()))
-        return (Z, arb(0)) if has_zero_diagonal else None
-
-
-@dataclass(frozen=True, eq=False)
-class OffDiagonalSum(OffDiagonalZero):
-    """weight * sum over i != j of |A_ij|."""
-
-    weight: float
-
-    def value(self, A):
-        return 2 * arb(self.weight) * total(map(abs, below_diagonal(A)))
-
-    def dual(self, Z):
-        return super().dual(Z) if all(abs(x) <= self.weight for x in Z.entries()) else None
-
-
-@dataclass(frozen=True, eq=False)
-class TraceAtMost(Block):
-    """tr(A) <= bound."""
-
-    bound: float
-
-    def value(self, A):
-        off = A.trace() - arb(self.bound)
-        return INFEASIBLE if off > 0 else arb(0) if off <= 0 else None
-
-    def dual(self, Z):
-        """By the nearest nonnegative multiple of I."""
-        nu = (Z.trace() / Z.nrows()).mid()
-        nu = nu if nu >= 0 else arb(0)
-        return exact(np.eye(Z.nrows())) * nu, nu * arb(self.bound)
-
-
-def definite(matrix):
-    """0 where a matrix is proven positive definite, `INFEASIBLE` where indefinite, else None."""
-    _, pivot = factored(matrix)
-    return arb(0) if pivot is None else INFEASIBLE if pivot < 0 else None
-
-
-def is_proven_psd(S):
-    """Whether S is PSD: positive definite without its rows that are exactly zero."""
-    rows = S.table()
-    kept = [j for j, row in enumerate(rows) if not all(x.is_zero() for x in row)]
-    return not kept or factored(arb_mat([[rows[i][j] for j in kept] for i in kept]))[1] is None
-
-
-def below_diagonal(A):
-    return [A[i, j] for i in range(A.nrows()) for j in range(i)]
-
-
-def symmetric(values):
-    """A as it is where it is symmetric; else (A + A')/2, in doubles."""
-    matrix = np.array(values, dtype=np.float64)
-    return matrix if np.array_equal(matrix, matrix.T) else matrix / 2.0 + matrix.T / 2.0
-
-
-def block_of(penalty, m):
-    """The judge's block of one of the package's penalties, by the numbers it has now."""
-    return {
-        "Ridge": lambda p: Quadratic(
-            float(p.weight), np.zeros((m, m)) if p.prior is None else symmetric(p.prior)
-        ),
-        # The inverse of the prior is the definition: its doubles count as exact.
-        "LogDet": lambda p: Divergence(
-            float(p.weight), np.eye(m) if p._inverse is None else np.array(p._inverse)
-        ),
-        "TraceBound": lambda p: TraceAtMost(float(p.weight)),
-        "Diagonal": lambda p: OffDiagonalZero(),
-        "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
-    }[type(penalty).__name__](penalty)
-
-
-# The M-step
-
 
 ARGUMENTS = {
     "soft_labels": None,
@@ -207,6 +32,49 @@ ARGUMENTS = {
     "penalties": (),
 }
 """Of an M-step, as `MStepObjective` takes them."""
+
+
+def ball(x):
+    """A double as a ball, infinite ones too."""
+    return arb(x) if np.isfinite(x) else arb(str(x))
+
+
+def hexed(values):
+    """Doubles as a file has them, in lists of lists."""
+    if isinstance(values, str | None):
+        return values
+    return list(map(hexed, values)) if np.ndim(values) else (float(values) + 0.0).hex()
+
+
+def fractions(matrix):
+    """The very numbers of a matrix in extended precision, as a file has fractions."""
+    mantissas, exponents = np.frexp(np.atleast_2d(np.asarray(matrix, dtype=EXTENDED)))
+    rows = zip(np.ldexp(mantissas, 64).tolist(), (exponents - 64).tolist(), strict=True)
+    return [
+        [f"{int(p) << max(k, 0):x}/{1 << max(-k, 0):x}" for p, k in zip(*row, strict=True)]
+        for row in rows
+    ]
+
+
+def symmetric(values):
+    """A as it is where it is symmetric; else (A + A')/2, in doubles."""
+    matrix = np.array(values, dtype=np.float64)
+    return matrix if np.array_equal(matrix, matrix.T) else matrix / 2.0 + matrix.T / 2.0
+
+
+def block_of(penalty, m):
+    """One of the package's penalties by its definition, with the numbers it has now."""
+    weight = float(penalty.weight)
+    match type(penalty).__name__:
+        case "Ridge":
+            prior = np.zeros((m, m)) if penalty.prior is None else symmetric(penalty.prior)
+            return {"kind": "quadratic", "weight": weight, "prior": prior}
+        case "LogDet":  # the inverse of the prior is the definition: its doubles count as exact
+            inverse = np.eye(m) if penalty._inverse is None else np.array(penalty._inverse)
+            return {"kind": "log_det", "weight": weight, "inverse": inverse}
+        case "TraceBound":
+            return {"kind": "trace_bound", "bound": weight}
+    return {"kind": "off_diagonal", "limit": {"Diagonal": None, "Sparse": weight}[penalty.name]}
 
 
 class Judge:
@@ -230,90 +98,86 @@ class Judge:
         rows = np.array(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
         self.unlabeled = rows if self.mu > 0.0 else rows[:0]  # of k, each counts mu * #U/k times
         self.rows = np.vstack([self.similar, self.dissimilar, self.unlabeled])
-        self.threshold = float(given.threshold)
-        self.sharpness = 1.0 + self.mu if given.sharpness is None else float(given.sharpness)
-        labels, metric = given.soft_labels, given.previous_metric
-        self.soft_labels = None if labels is None else np.array(labels, dtype=np.float64)
-        self.previous_metric = None if metric is None else symmetric(metric)
+        self.threshold, self.trace_weight = float(given.threshold), float(given.trace_weight)
         self.blocks = [block_of(block, self.n_features) for block in given.penalties]
-        term = given.manifold_term
+        metric, term = given.previous_metric, given.manifold_term
         self.terms = [] if term is None else [symmetric(term)]  # of R
-        self.trace_weight = float(given.trace_weight)
-        self._balls = {}
+        self.given = {
+            # differences from the first point, as sums: less cancels
+            "points": [
+                [hexed([x, -first]) for x, first in zip(row, self.points[0], strict=True)]
+                for row in self.points
+            ],
+            "similar": self.similar.tolist(),
+            "dissimilar": self.dissimilar.tolist(),
+            "confidence": hexed(self.confidence),
+            "drawn": None if pairs.drawn is None else pairs.drawn.tolist(),
+            "unlabeled_weight": hexed(self.mu),
+            "threshold": hexed(self.threshold),
+            "sharpness": hexed(1.0 + self.mu if given.sharpness is None else given.sharpness),
+            "soft_labels": hexed(given.soft_labels),
+            "previous_factor": None,
+            "previous_metric": None if metric is None else hexed(symmetric(metric)),
+            "trace_weight": hexed(self.trace_weight),
+            "penalties": [
+                {key: hexed(value) for key, value in block.items()} for block in self.blocks
+            ],
+        }
+        self._m_steps = {}
 
-    def parts(self, bits=PRECISIONS[0]):
-        """Differences V, weights c, labels q, R and eta, all as balls of this precision."""
-        if bits not in self._balls:
-            k, eta = len(self.unlabeled), arb(self.threshold)
-            V = differences(self.points, self.rows)
-            c = [arb(x) for x in self.confidence.tolist()]
-            c += [arb(self.mu) * self.n_unlabeled / k] * k
-            q = [arb(1)] * len(self.similar) + [arb(0)] * (len(self.dissimilar) + k)
-            if self.soft_labels is not None and k:
-                q[-k:] = map(arb, self.soft_labels.tolist())
-            elif self.previous_metric is not None and k:
-                d = forms(differences(self.points, self.unlabeled), exact(self.previous_metric))
-                q[-k:] = [ball_sigmoid(arb(self.sharpness) * (eta - x)) for x in d]
-            R = identity(self.n_features) * arb(self.trace_weight)
-            self._balls[bits] = V, c, q, sum(map(exact, self.terms), R), eta
-        return self._balls[bits]
+    def m_step(self, bits=PRECISIONS[0]):
+        """The M-step as the checker reads it, in balls of this precision."""
+        if bits not in self._m_steps:
+            term = hexed(self.terms[0]) if self.terms else None
+            with ctx.workprec(bits):
+                self._m_steps[bits] = MStep(self.given | {"manifold_term": term})
+        return self._m_steps[bits]
+
+    def weights_and_labels(self):
+        """The weight c and the label q of each of the rows, as balls."""
+        with ctx.workprec(PRECISIONS[0]):
+            known = {(i, j): both for i, row in self.m_step().pairs() for j, *both in row}
+        return [known[tuple(row)] for row in self.rows.tolist()]
 
     def value(self, L, bits=PRECISIONS[0]):
-        """F(LL') as a ball; infinite where that is infeasible, None where balls do not tell."""
+        """F(LL') as a ball; infinite where LL' is not proven feasible."""
         with ctx.workprec(bits):
-            V, c, q, R, eta = self.parts(bits)
-            factor = exact(L)
-            A = factor * factor.transpose()
-            parts = [block.value(A) for block in self.blocks]
-            if any(part is None or part is INFEASIBLE for part in parts):
-                return INFEASIBLE if any(part is INFEASIBLE for part in parts) else None
-            parts.append((factor.transpose() * R * factor).trace())
-            for weight, label, d in zip(c, q, squares(V, factor), strict=True):
-                s = d - eta
-                parts.append(weight * (label * ball_softplus(s) + (1 - label) * ball_softplus(-s)))
-            return total(parts)
+            return _bounds(self.m_step(bits), {"factor": fractions(L)}, None, str)[1]
 
     def compare(self, L, bound):
         """The sign of F(LL') - bound; 0 where it is zero or balls do not tell."""
         for bits in PRECISIONS:
             value = self.value(L, bits)
-            if value is not None and (value < ball(bound) or value > ball(bound)):
-                return -1 if value < ball(bound) else 1
+            if value < ball(bound):
+                return -1
+            if value > ball(bound) and (value.is_finite() or bits == PRECISIONS[-1]):
+                return 1
         return 0
 
-    def dual_value(self, r, bits=PRECISIONS[0]):
-        """D(r, 0) as a ball; None where (r, 0) is not proven feasible.
-
-        Each r_k is a ball within [0, 1], or a number.
-        """
-        with ctx.workprec(bits):
-            V, c, q, R, eta = self.parts(bits)
-            off = [weight * (label - x) for weight, label, x in zip(c, q, r, strict=True)]
-            if not is_proven_psd(R + moment(V, off)):
-                return None
-            losses = zip(c, q, r, strict=True)
-            return total(w * (ball_entropy(arb(x)) + eta * (x - label)) for w, label, x in losses)
-
     def lower_bound(self, L, bits=PRECISIONS[0]):
-        """The best D(r, 0) on the way from r = sigma(-s(L)) to r = 0 or r = q."""
-        with ctx.workprec(bits):
-            V, _, q, _, eta = self.parts(bits)
-            natural = [ball_sigmoid(eta - d) for d in squares(V, exact(L))]
-            found = []
-            for anchor in ([arb(0)] * len(q), q):
+        """The best D(r, 0) on the way from r = sigma(-s(L)) to r = 0 or r = q; -inf if none."""
+        zero = hexed(np.zeros((self.n_features,) * 2))
+        kinds = [block["kind"] for block in self.blocks]
+        dual = {
+            "factor": fractions(L),
+            "groups": None,
+            "multipliers": [zero[0][:1] if kind == "trace_bound" else zero for kind in kinds],
+        }
+        found = []
+        for anchor in ("one", "labels"):
 
-                def at(odds, anchor=anchor):
-                    share = arb(float(expit(odds)))
-                    r = [share * x + (1 - share) * a for x, a in zip(natural, anchor, strict=True)]
-                    return self.dual_value(r, bits)
+            def at(odds, anchor=anchor):
+                given = dual | {"anchor": anchor, "step": hexed(expit(odds))}
+                with ctx.workprec(bits):
+                    return _bounds(self.m_step(bits), None, given, str)[0]
 
-                low, high = -700.0, 40.0  # at 40 the share is 1
-                value = at(high)
-                while value is None and high - low > 0.01:
-                    middle = (low + high) / 2.0
-                    low, high = (middle, high) if at(middle) is not None else (low, middle)
-                found.append(at(low) if value is None else value)
-            return max((x for x in found if x is not None), key=lambda x: x.mid(), default=None)
+            low, high = -700.0, 40.0  # at 40 the share is 1
+            value = at(high)
+            while not value.is_finite() and high - low > 0.01:
+                middle = (low + high) / 2.0
+                low, high = (middle, high) if at(middle).is_finite() else (low, middle)
+            found.append(value if value.is_finite() else at(low))
+        return max(found, key=lambda x: x.mid())
 
 
 def exact_value(objective, L):

@@ -36,7 +36,7 @@ RESULTS = [
     "seraph_cvx.proof.point.PointReport",
     "seraph_cvx.proof.checker.CheckedCertificate",
     "seraph_cvx.proof.chord.Chord",
-    "seraph_cvx.estimators.evidence.LeaveOneOut",
+    "seraph_cvx.estimators.held_out.HeldOut",
     "seraph_cvx.display.result_table.ResultTable",
     "seraph_cvx.race.race_table.Race",
     "seraph_cvx.race.attempt.Attempt",
@@ -44,7 +44,6 @@ RESULTS = [
     "seraph_cvx.theory.verification.PaperReport",
     "seraph_cvx.theory.claim.ClaimResult",
     "seraph_cvx.penalties.penalty.Multiplier",
-    "seraph_cvx.penalties.penalty.DualTerms",
     "seraph_cvx.penalties.penalty.TermPoint",
 ]
 """Classes that public functions return: nobody imports them, but their attributes are read."""

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 from high_precision import EXTENDED, total
-from judge import Judge, ball_entropy
+from judge import Judge
 from stress_blocks import root_of
 from stress_inputs import FAMILIES
 from stress_search import Search
 
 from seraph_cvx import certify, solve_m_step
+from seraph_cvx.proof.m_step_checker import _entropy
 
 THOROUGH_EVERY = 20
 """Seeds that are multiples of this are inspected thoroughly: solvers, polished candidates."""
@@ -163,6 +164,5 @@ def assess(verdict, judge, certificates):
     """Whether the best lower bound is better than the trivial ones."""
     upper = min(c.primal_value for c in certificates)
     lower = max(c.dual_value for c in certificates)
-    _, c, q, _, _ = judge.parts()
-    trivial = float(total(weight * ball_entropy(label) for weight, label in zip(c, q, strict=True)))
+    trivial = float(total(c * _entropy(q) for c, q in judge.weights_and_labels()))
     verdict.is_informative = bool(np.isfinite(upper) and lower > 1.000001 * trivial)

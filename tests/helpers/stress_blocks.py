@@ -7,7 +7,6 @@ definitions, and the last word.
 
 from __future__ import annotations
 
-import judge
 import numpy as np
 from high_precision import EXTENDED
 
@@ -29,7 +28,7 @@ def root_of(matrix, power=0.5):
 
 
 class Sought:
-    """A block of the judge's; by default one that the search need not know of.
+    """A block of the judge's, as numbers; by default one that the search need not know of.
 
     `rows` are K with |Kx|^2 = 1 where P(xx') is about `unit`, or about to violate a constraint;
     `size` is what no scaling of A takes away; `smooth` maps S to P/unit and its gradient;
@@ -60,18 +59,18 @@ class Sought:
 
 class SoughtQuadratic(Sought):
     def rows(self, m, unit):
-        return (EXTENDED(self.block.weight) / unit) ** EXTENDED(0.25) * np.eye(m, dtype=EXTENDED)
+        return (EXTENDED(self.block["weight"]) / unit) ** EXTENDED(0.25) * np.eye(m, dtype=EXTENDED)
 
     def size(self, m):
         """No PSD matrix is nearer to the prior than its negative diagonal entries are to zero."""
-        negative = np.minimum(np.diag(self.block.prior).astype(EXTENDED), 0)
-        return EXTENDED(self.block.weight) / 2 * np.sum(np.square(negative))
+        negative = np.minimum(np.diag(self.block["prior"]).astype(EXTENDED), 0)
+        return EXTENDED(self.block["weight"]) / 2 * np.sum(np.square(negative))
 
     def smooth(self, T, unit):
-        weight = EXTENDED(self.block.weight) / unit
+        weight = EXTENDED(self.block["weight"]) / unit
 
         def at(S):
-            off = T @ S @ T.T - self.block.prior
+            off = T @ S @ T.T - self.block["prior"]
             return weight / 2 * np.sum(np.square(off)), weight * (T.T @ off @ T)
 
         return at
@@ -79,14 +78,14 @@ class SoughtQuadratic(Sought):
 
 class SoughtDivergence(Sought):
     def rows(self, m, unit):
-        return root_of(self.block.inverse)
+        return root_of(self.block["inverse"])
 
     def size(self, m):
-        return EXTENDED(self.block.weight) * m
+        return EXTENDED(self.block["weight"]) * m
 
     def smooth(self, T, unit):
-        weight = EXTENDED(self.block.weight) / unit
-        Q = T.T @ self.block.inverse.astype(EXTENDED) @ T
+        weight = EXTENDED(self.block["weight"]) / unit
+        Q = T.T @ self.block["inverse"].astype(EXTENDED) @ T
 
         def at(S):
             S = S.astype(np.float64)
@@ -108,10 +107,10 @@ class SoughtDiagonal(Sought):
 class SoughtSum(Sought):
     def rows(self, m, unit):
         kept = np.eye(m, dtype=EXTENDED)[: 0 if m == 1 else m]
-        return np.sqrt(EXTENDED(self.block.weight) / unit / m) * kept
+        return np.sqrt(EXTENDED(self.block["limit"]) / unit / m) * kept
 
     def smooth(self, T, unit):
-        weight = EXTENDED(self.block.weight) / unit
+        weight = EXTENDED(self.block["limit"]) / unit
         off = ~np.eye(len(T), dtype=bool)
 
         def at(S):
@@ -127,16 +126,16 @@ class SoughtSum(Sought):
 
 class SoughtTrace(Sought):
     def rows(self, m, unit):
-        return np.eye(m, dtype=EXTENDED) / np.sqrt(EXTENDED(self.block.bound))
+        return np.eye(m, dtype=EXTENDED) / np.sqrt(EXTENDED(self.block["bound"]))
 
     def constraints(self, T):
-        C, d = T.T @ T, self.block.bound
+        C, d = T.T @ T, self.block["bound"]
         size = max(np.max(np.abs(C)), d)
         return [linear((C / size).astype(np.float64), float(d / size))]
 
     def made_feasible(self, L):
         """Shortened until its square is within the bound."""
-        goal = self.block.bound * (1 - 64 * EPS)
+        goal = self.block["bound"] * (1 - 64 * EPS)
         return L * np.sqrt(goal / np.maximum(np.sum(np.square(L)), goal))
 
 
@@ -145,10 +144,9 @@ def linear(C, d):
     return lambda S: np.array([[np.sum(C * S) - d]]), lambda Y: Y[0, 0] * C, False
 
 
-SOUGHT = {
-    judge.Quadratic: SoughtQuadratic,
-    judge.Divergence: SoughtDivergence,
-    judge.OffDiagonalZero: SoughtDiagonal,
-    judge.OffDiagonalSum: SoughtSum,
-    judge.TraceAtMost: SoughtTrace,
-}
+def sought(block):
+    """What the search knows of a block, by the name of its kind."""
+    kind = block["kind"]
+    if kind == "off_diagonal":
+        return SoughtDiagonal(block) if block["limit"] is None else SoughtSum(block)
+    return {"quadratic": SoughtQuadratic, "log_det": SoughtDivergence}.get(kind, SoughtTrace)(block)

@@ -15,7 +15,7 @@ import numpy as np
 from high_precision import EXTENDED
 from scipy.optimize import minimize
 from scipy.special import expit
-from stress_blocks import SOUGHT, root_of
+from stress_blocks import root_of, sought
 
 DECADES = (-700, 700)
 """Where the length of a direction is searched, relative to its longest pair's."""
@@ -45,14 +45,14 @@ class Search:
 
     def __init__(self, judge, rng):
         self.judge, self.rng = judge, rng
-        self.blocks = [SOUGHT[type(block)](block) for block in judge.blocks]
+        self.blocks = list(map(sought, judge.blocks))
         X, k = judge.points.astype(EXTENDED), len(judge.unlabeled)
         self.differences = X[judge.rows[:, 0]] - X[judge.rows[:, 1]]
         each = EXTENDED(judge.mu) * (EXTENDED(judge.n_unlabeled) / max(1, k))
         self.weights = np.concatenate([judge.confidence.astype(EXTENDED), [each] * k])
         R = EXTENDED(judge.trace_weight) * np.eye(judge.n_features, dtype=EXTENDED)
         self.regularizer = sum((term.astype(EXTENDED) for term in judge.terms), R)
-        self.labels = np.array([float(q) for q in judge.parts()[2]], dtype=EXTENDED)
+        self.labels = np.array([float(q) for _, q in judge.weights_and_labels()], dtype=EXTENDED)
 
     def _basis(self, blocks):
         """T, (m, r): along its columns the pairs, R and the blocks together have unit size."""
@@ -176,7 +176,7 @@ class Search:
         It is optimal to 2^-40 of its size for one feature, and for one pair in that direction.
         """
         values = [(L, self.judge.value(L)) for L in factors]
-        finite = [(L, value) for L, value in values if value is not None and value.is_finite()]
+        finite = [(L, value) for L, value in values if value.is_finite()]
         if not finite:
             return []
         L = min(finite, key=lambda one: one[1].mid())[0]
@@ -186,8 +186,8 @@ class Search:
             middle = (low + high) / 2.0
             trial = L * EXTENDED(2) ** EXTENDED(middle)
             value, further = self.judge.value(trial), self.judge.value(trial * (1 + step))
-            is_feasible = value is not None and value.is_finite()
-            if is_feasible and (further is None or further > value):
+            is_feasible = value.is_finite()
+            if is_feasible and further > value:
                 near, high = trial, middle
             elif is_feasible and further < value:
                 near, low = trial, middle

@@ -178,14 +178,8 @@ def test_a_race_that_cannot_be_is_refused_in_words(instances, arguments, words):
 # Penalties
 
 
-class Square(Ridge):
-    """A block of a user that has no dual statement."""
-
-    dual_terms = Penalty.dual_terms
-
-
-class Rough(Square):
-    """Nor is it smooth, or has it a proximal step."""
+class Rough(Ridge):
+    """A block of a user that is not smooth, and has no proximal step."""
 
     is_smooth, prox = False, Penalty.prox
 
@@ -197,11 +191,11 @@ def with_penalty(*blocks):
 @shared_server
 def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
     solvers = ["projected-gradient", "fista", "newton", "CLARABEL"]
-    race = compare_solvers(with_penalty(Square(1.0)), solvers, tols=[1e-4])
+    race = compare_solvers(with_penalty(Ridge(1.0)), solvers, tols=[1e-4])
     refusal = "not for this problem"
     assert [row["outcome"] for row in race.rows] == [refusal, refusal, "done", "done", refusal]
     assert "fista takes no penalties" in race.rows[1]["detail"]
-    assert "lacks the method dual_terms" in race.rows[4]["detail"]
+    assert "dual statement takes no penalties" in race.rows[4]["detail"]
     assert max(row["true_gap"] for row in race.rows[2:4]) < 1e-4
     assert [row["runs"] for row in race.summary().rows] == [0, 0, 1, 1, 0]
     with pytest.raises(NotForThisProblem, match="neither smooth nor has it a proximal step"):
@@ -214,6 +208,11 @@ def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeyp
     value = objective.value(np.eye(4) / 4.0)
     row = MStepInstance(objective).grade(0.0, 1e-3, outcome)
     assert row["value"] == pytest.approx(value, rel=1e-8)
+    assert row["detail"] == ""
+    tilted = np.eye(4) + 0.25 * np.eye(4, k=1)
+    one_sided = Outcome("done", {"answer": tilted, "claims": True}, "", 0.1)
+    row = MStepInstance(objective).grade(0.0, 1e-3, one_sided)
+    assert row["detail"] == "asymmetric by 2.5e-01 of its largest entry: symmetrized"
     monkeypatch.setattr(TraceBound, "feasible_factor", lambda block, L: L)
     row = MStepInstance(objective).grade(0.0, 1e-3, outcome)
     assert row["detail"].startswith("the matrix violates a constraint")

@@ -15,7 +15,8 @@ from seraph_cvx import (
     Status,
     solve_m_step,
 )
-from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, options_for
+from seraph_cvx.m_step import conic
+from seraph_cvx.m_step.conic import ConicMStep, options_for
 from seraph_cvx.m_step.solve import OWN_SOLVERS
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.numerics.psd_cone import project
@@ -94,13 +95,18 @@ def test_an_honest_custom_solver_is_certified_and_a_polished_one_says_so(monkeyp
     [
         ("OSQP", {}, ValueError, "OSQP has neither the PSD nor the exponential cone"),
         ("GUROBY", {}, ValueError, "'GUROBY'.*CLARABEL"),
-        ("SCS", {"memory_limit": 10_000}, ProblemTooLarge, 'solver="newton"'),
         ("newton", {"solver_options": {"eps": 1.0}}, ValueError, "solver_options"),
     ],
 )
 def test_what_a_solver_cannot_do_is_refused_with_the_reason(solver, settings, error, words):
     with pytest.raises(error, match=words):
         solve_m_step(random_objective(0, "hyper"), solver, **settings)
+
+
+def test_a_statement_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(conic, "MEMORY_LIMIT", 10_000)
+    with pytest.raises(conic.ProblemTooLarge, match='solver="newton"'):
+        solve_m_step(random_objective(0, "hyper"), "SCS")
 
 
 MOSEK = {f"MSK_DPAR_INTPNT_CO_TOL_{x}": 1e-7 for x in ("REL_GAP", "PFEAS", "DFEAS")}

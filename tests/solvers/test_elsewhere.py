@@ -87,7 +87,7 @@ def test_every_sum_is_the_same_in_another_library(moved, small_blocks, name):
     on_device = replace(on_numpy, pairs=replace(on_numpy.pairs, device_array=device_array))
     A = random_psd(np.random.default_rng(0), 4, size=2.0)
     L, D = np.linalg.cholesky(A)[:, :2], np.linalg.cholesky(A)[:, 1:3]
-    attributes = ("pair_moment", "recession_matrix", "soft_label_entropy", "smoothness_bound")
+    attributes = ("pair_moment", "recession_matrix", "recession_total", "smoothness_bound")
     sums = {
         "value": (1e-13, lambda objective: objective.value(A)),
         "descent": (1e-13, lambda objective: descent_values(objective, A)),

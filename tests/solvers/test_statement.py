@@ -124,17 +124,6 @@ def test_a_solver_that_always_starts_warm_is_given_nothing_to_start_from():
     compiled = ConicMStep(a, AlwaysWarm(), "dual")
     first, _, again = (compiled.solve(m_step, tol=1e-6) for m_step in (a, other_m_step(a), a))
     assert np.array_equal(first.metric, again.metric)
-    assert compiled.solve(a, tol=1e-6, warm_start=True).iterations < first.iterations
-
-
-def test_warm_starts_are_had_for_the_asking_of_a_solver_kept():
-    a = small_instance(0)
-    cold, warm = (MStepSolver("SCS", "dual", warm_start=wanted) for wanted in (False, True))
-    first, *others, from_itself = (s.solve(a, 1e-7).iterations for s in (cold, cold, warm, warm))
-    assert others == [first, first]
-    assert from_itself < 0.5 * first
-    single = solve_m_step(a, "SCS", tol=1e-4, formulation="dual", warm_start=True, polish=True)
-    assert single.relative_gap <= 1e-4
 
 
 def test_a_manifold_term_that_differs_by_a_rounding_error_is_compiled_anew():

@@ -72,14 +72,6 @@ def changed(module, function, change):
     return module, function, lambda *given, **more: change(original, *given, **more)
 
 
-def exactly_mu(original, d, mu, eta):
-    return original(d, mu=mu - 1.0, eta=eta)
-
-
-def no_sharpening(original, d, mu, eta):
-    return original(d, mu=0.0, eta=eta)
-
-
 class WrongCertificate:
     primal_value, dual_value, relative_gap = 1.0, 0.0, 0.5
 
@@ -88,9 +80,6 @@ m_step, soft, features = m_step_claims, soft_label_claims, feature_claims
 
 BREAKS = {
     "1, -F concave": changed(paper, "log_posterior", lambda f, *given: -f(*given)),
-    "2, the trace term missing": changed(
-        paper, "m_step_gradient", lambda f, *given, **letters: f(*given, **letters | {"lam": 0.0})
-    ),
     "2, the sign of the unlabeled part": changed(
         paper,
         "m_step_gradient",
@@ -98,11 +87,6 @@ BREAKS = {
     ),
     "2, the package's gradient": (MStepObjective, "gradient", lambda self, A: np.zeros_like(A)),
     "3, the feature without its half": changed(paper, "feature", lambda f, *given: 2 * f(*given)),
-    "3, gamma squared": changed(
-        paper,
-        "maximum_entropy_dual",
-        lambda f, d, y, kappa, eta, gamma: f(d, y, kappa, eta, gamma**2),
-    ),
     "4, the posterior upside down": changed(
         paper, "log_model", lambda f, d, y, kappa, eta: f(d, -y, kappa, eta)
     ),
@@ -111,21 +95,17 @@ BREAKS = {
         "simplified_parameters",
         lambda A, kappa, lam, eta: (-kappa * A, lam * -kappa, -kappa * eta),
     ),
-    "6, the exponent mu": changed(paper, "e_step", exactly_mu),
     "6, the package's E-step": (soft, "e_step", lambda pairs, *_: np.zeros(pairs.n_unlabeled)),
     "7, (12) without its data term": (paper, "lipschitz_bound", lambda *_, mu, lam: lam),
-    "7, lambda m is not tight": changed(m_step, "lipschitz_bounds", lambda f, x: f(x)[:1] * 2),
     "7, the package's bound": (MStepObjective, "lipschitz_bound", 1.0),
     "8, Shannon for Renyi": (
         soft,
         "inner_value",
         lambda d, mu, eta: mu * paper.entropy(paper.posterior(d, 1.0, eta)),
     ),
-    "8, q = p as printed": changed(paper, "e_step", no_sharpening),
     "9, J without the sharpness": changed(
         soft, "descent_objective", lambda f, data, A, q: f(replace(data, sharpness=1.0), A, q)
     ),
-    "9, (7) taken for (14)": (soft, "posterior_regularized", ClaimData.paper_loss),
     "9, the package's J": (soft, "descent_values", lambda objective, A: (0.0, 0.0)),
     "10, the Frobenius norm": (paper, "mixed_norm", lambda W: float(np.linalg.norm(W))),
     "11, the sign of eta": changed(
@@ -133,22 +113,12 @@ BREAKS = {
         "dual_value",
         lambda f, data, p: 2.0 * float(data.weights @ paper.entropy(p)) - f(data, p),
     ),
-    "11, the trace term missing": changed(
-        m_step, "dual_matrix", lambda f, data, p: f(data, p) - np.eye(data.pairs.n_features)
-    ),
     "11, the package's certificate": (m_step, "certify", lambda *_: WrongCertificate()),
-    "12, every pair is similar": changed(
-        m_step, "recession_matrix", lambda f, case: np.eye(len(f(case)))
-    ),
     "12, no pair is": changed(m_step, "recession_matrix", lambda f, case: 0.0 * f(case)),
     "12, the package's criterion": (MStepObjective, "attains_optimum", True),
     "13, cubic in n": (m_step, "measure", lambda n, m: 1e-9 * n**3),
-    "13, quadratic in m": (m_step, "measure", lambda n, m: 1e-9 * (n**2 * m**2)),
     "14, the trace term missing": changed(
         sparsity_claims, "supervised", lambda f, data, trace_weight: f(data, 1.0)
-    ),
-    "14, the sign of the entropy": changed(
-        sparsity_claims, "unlabeled_entropy", lambda f, *given: -f(*given)
     ),
     "15, the sign of the feature": (
         features,
@@ -162,15 +132,8 @@ BREAKS = {
 """Formulas of the paper, and of the package where the claims guard those too."""
 
 
-COSTLY = (
-    "3, gamma squared",
-    "6, the exponent mu",
-    "9, J without the sharpness",
-    "9, (7) taken for (14)",
-    "14, the sign of the entropy",
-    "16, y changes its sign in one loss",
-)
-"""Slow evidence: each claim is broken in some other way in every run."""
+COSTLY = ("9, J without the sharpness", "16, y changes its sign in one loss")
+"""These take seconds."""
 
 
 @pytest.mark.once

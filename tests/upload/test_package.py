@@ -118,7 +118,12 @@ def test_a_tag_uploads_the_files_that_were_tested(repository):
 def test_the_version_is_the_same_everywhere(repository):
     folder = repository / ".github"
     version = seraph_cvx.__version__
-    assert yaml.safe_load((folder / "CITATION.cff").read_text("utf-8"))["version"] == version
+    cited = yaml.safe_load((folder / "CITATION.cff").read_text("utf-8"))
+    assert cited["version"] == version
+    assert "preferred-citation" not in cited  # "Cite this repository" cites the package
+    assert cited["authors"]
+    assert cited["date-released"]
+    assert cited["references"][0]["year"] == 2012
     changes = (folder / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## (\S+)", changes, re.M)[1] == version
 

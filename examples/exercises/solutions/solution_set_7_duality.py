@@ -3,20 +3,20 @@
 # ruff: noqa: F821 (data and imports are those of the problem set)
 
 
-def dual_function(zeta):
-    """D(zeta), the infimum over all z; -np.inf where there is no lower bound."""
-    if zeta < 0.0:
+def dual_function(lam):
+    """g(lam), the infimum over all x; -np.inf where there is no lower bound."""
+    if lam < 0.0:
         return -np.inf
-    if zeta == 0.0:
+    if lam == 0.0:
         return 0.0
-    return 3.0 * zeta - zeta * np.log(zeta) - zeta**2 / 2.0  # at z_1 = ln zeta, z_2 = zeta
+    return 3.0 * lam - lam * np.log(lam) - lam**2 / 2.0  # at x_1 = ln lam, x_2 = lam
 
 
 def state_both(C):
-    """The problem in a variable A, and its dual in the multipliers zeta of the diagonal."""
-    A, zeta = cp.Variable(C.shape, PSD=True), cp.Variable(len(C))
+    """The problem in a variable A, and its dual in the multipliers lam of the diagonal."""
+    A, lam = cp.Variable(C.shape, PSD=True), cp.Variable(len(C))
     problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(C, A))), [cp.diag(A) == 1])
-    return problem, cp.Problem(cp.Maximize(cp.sum(zeta)), [C - cp.diag(zeta) >> 0])
+    return problem, cp.Problem(cp.Maximize(cp.sum(lam)), [C - cp.diag(lam) >> 0])
 
 
 def program_with_a_gap():

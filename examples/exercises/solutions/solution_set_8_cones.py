@@ -3,9 +3,9 @@
 # ruff: noqa: F821 (data and imports are those of the problem set)
 
 
-def in_dual_cone(zeta):
-    """Whether zeta, three whole numbers, is in the dual cone."""
-    return np.all(np.cumsum(zeta) >= 0)  # the cone is spanned by (1, 0, 0), (1, 1, 0), (1, 1, 1)
+def in_dual_cone(lam):
+    """Whether lam, three whole numbers, is in the dual cone."""
+    return np.all(np.cumsum(lam) >= 0)  # the cone is spanned by (1, 0, 0), (1, 1, 0), (1, 1, 1)
 
 
 def logistic_constraints(s, xi):

@@ -349,21 +349,21 @@ def summary_rows(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         }
 
 
-PAGE = """# What is proved of the field's libraries
+PAGE = """# What is proved about the problem libraries
 
 {verdict}
 
-Each file was solved once, by Clarabel or SDPA as CVXPY calls them, and `certify_problem` started
-from that answer: one process and one core a file, at most {cpu:g} s of processor time and
-{memory:g} GB, the solve not counted. A solver's own "optimal" counts for nothing here. "Exact" is
-the optimum as a rational number, "proved" two bounds within a relative 1e-6 of each other. The
-last two columns are the median time of a proof over that of its solve: of the solver alone, and of
-`problem.solve()`, which compiles the problem as the proof does.
+Clarabel or SDPA, as CVXPY calls them, solved each file once, and `certify_problem` started
+from that answer. It had one process, one core, {cpu:g} s of processor time and
+{memory:g} GB per file, not counting the solve. A solver's own "optimal" counts for nothing here.
+"Exact" means the optimum as a rational number, "proved" two bounds within a relative 1e-6 of each
+other. The last two columns are medians of the time of a proof divided by the time of the solver
+alone, and by the time of `problem.solve()`, which compiles the problem as the proof does.
 
 {summary}
 
-VSDP, with the best of five solvers, has both bounds of 55 of SDPLIB's 92 files, and 43 within 1e-6.
-No table of proven bounds for the other libraries is known to us.
+VSDP, with the best of five solvers, has both bounds for 55 of SDPLIB's 92 files, 43 of them within
+1e-6. We know no table of proven bounds for the other libraries.
 
 ## Against published values
 

@@ -1,17 +1,20 @@
-"""Solvers on the field's libraries: what each claims, judged by proven intervals of the optima.
+r"""Solvers on the problem libraries: what each claims, judged by proven intervals of the optima.
 
-A claim of "optimal" with a value v is false where no answer that passes its solver's own test at
-the tolerance eps that it ran with could have that value. With |.| the largest entry, A x - b for
-the constraints and c for the linear objective of the conic program, that test lets pass at most
+A claim of "optimal" with a value $v$ is false if no answer that passes the solver's own test, at
+the tolerance $\epsilon$ that it ran with, could have that value. Let $\|\cdot\|$ be the largest
+entry, $Ax - b$ the constraints and $c$ the linear objective of the conic program. Then the test
+accepts at most the residuals and the gap
 
-    r_p = eps (1 + max(|Ax|, |b|) + |x|),   r_d = eps (1 + |c| + |x| + |y|),   gap = eps (1 + |v|),
+$$r_p = \epsilon (1 + \max(\|Ax\|, \|b\|) + \|x\|), \qquad
+r_d = \epsilon (1 + \|c\| + \|x\| + \|y\|), \qquad g = \epsilon (1 + |v|),$$
 
-and by weak duality v then lies in [lower - r_p |y|_1 - gap, upper + r_d |x|_1 + gap]. Optimal x and
-y are not known: the largest of all answers to the instance stand for them. "Infeasible" of a
-problem with a proven optimum is false unless a ray to the tolerance may say so, which excludes only
-points with |x|_1 < 1 / (eps (1 + |c|)), and every answer is further out; "unbounded" likewise, by
-|y|_1 and |b|. "Optimal" of a problem that is proven infeasible is false where the point violates a
-constraint by more than r_p.
+and by weak duality $v$ lies between the proven lower bound minus $r_p \|y\|_1 + g$ and the proven
+upper bound plus $r_d \|x\|_1 + g$. The optimal $x$ and $y$ are not known, so the largest of all
+answers to the instance stand for them. "Infeasible" is false for a problem with a proven optimum,
+unless a ray within the tolerance could show it: such a ray excludes only points with
+$\|x\|_1 < 1 / (\epsilon (1 + \|c\|))$, and every answer must lie further out. "Unbounded" is judged
+in the same way, by $\|y\|_1$ and $\|b\|$. "Optimal" is false for a problem that is proven
+infeasible if the point violates a constraint by more than $r_p$.
 """
 
 from __future__ import annotations
@@ -294,9 +297,9 @@ def _explained(rows: list[Row]) -> str:
         return "Among these runs there is no such claim."
     return (
         f"On {row['instance']}, {row['label']} says optimal with {row['value']:.8g}, at a point "
-        f"that violates no constraint by more than {row['violation']:.1e}. Proven is "
-        f"{_interval(row)}: it is off by {row['off']:.2g}, where its own test may let pass "
-        f"{row['allowed']:.2g}. By residuals it counts as solved."
+        f"that violates no constraint by more than {row['violation']:.1e}. The proven "
+        f"interval is {_interval(row)}, so it is off by {row['off']:.2g}; its own test accepts up "
+        f"to {row['allowed']:.2g}. By its residuals it counts as solved."
     )
 
 
@@ -311,54 +314,54 @@ def _best(rows: list[Row]) -> str:
     own = [r for r in rows if r["instance"] == row["instance"] and r["kind"] == "solved"]
     return (
         f"On {row['instance']} the best value that anybody claims is {row['value']:.8g}, by "
-        f"{row['label']}; no point has it, since {_interval(row)} is proven. Measured by the best, "
-        f"the {len(own)} right answers to it would be off by about {_share(row):.1e}, relatively."
+        f"{row['label']}; no point has it, since {_interval(row)} is proven. Measured by "
+        f"that value, {len(own)} right answers to it would have a relative error of "
+        f"{_share(row):.1e}."
     )
 
 
-PAGE = """# The race on the field's libraries
+PAGE = """# The race on the problem libraries
 
-{verdict} {runs} runs on {instances} problems of the field's libraries, whose optima are proven;
-each solver as CVXPY calls it by default, and asked for 1e-8.
+{verdict} There were {runs} runs on {instances} problems of the standard libraries, with proven
+optima. Each solver ran as CVXPY calls it by default, and again with a tolerance of 1e-8.
 
-![What solvers claim, judged by proofs](libraries-race.png)
+![A bar for each solver and tolerance: most runs solve the problem or claim nothing, some claims are
+off by what the tolerance explains, and a few at the right end are false](libraries-race.png)
 
 {tables}
 
 ## What a proven interval adds
 
-Benchmarks of the field judge an answer by its residuals, or by its distance from the best value
-of the participants.
+Most benchmarks judge an answer by its residuals, or by its distance from the best value that any
+participant found.
 
-**Residuals** are in the units of the constraints. What they are worth in the units of the
-objective is decided by the multipliers: a residual of 1e-6 beside a multiplier of 1e6 is an error
-of 1. {explained}
+**Residuals** are in the units of the constraints. The multipliers say what they are worth in the
+units of the objective: a residual of 1e-6 with a multiplier of 1e6 is an error of 1. {explained}
 
-**The best of the participants** is the one that gained most by violating constraints, where
-nobody is exact; and where all are wrong it says nothing. {best}
+**The best value of the participants**, if nobody is exact, belongs to whoever gained most by
+violating constraints; and if all are wrong it means nothing. {best}
 
-An interval is proven from the numbers of the file alone, in exact or enclosed arithmetic: it asks
-no participant, and a claim outside of it is wrong whoever makes it.
+An interval is proven from the numbers in the file, in exact or interval arithmetic, without looking
+at any participant. A claim outside of it is wrong, whoever makes it.
 
 ## What counts as false
 
 {definition}
 
-Where a problem is infeasible only by rounding of its decimals nobody is judged. A run counts as
-solved where its status is right, its value within {accuracies} of the interval (at the defaults,
-and at 1e-8; relative to the larger of 1 and the value) and its violation within the same times 1
-+ |b|. Means are
-shifted geometric (10 ms), and a run that is not solved counts at the limit.
+If a problem is infeasible only because its decimals were rounded, nobody is judged. A run counts as
+solved if its status is right, its value is within {accuracies} of the interval (at the defaults
+and at 1e-8; relative to the larger of 1 and the value) and its violation is within the same times
+$1 + \\|b\\|$. Means are shifted geometric (10 ms); a run that is not solved counts as the limit.
 
 ## How it was measured
 
 ```sh
-python examples/reproduction/libraries_race.py FOLDER    # judged by proven-intervals.csv
-python examples/reproduction/libraries_race.py    # this page anew, from libraries-race.jsonl
+python examples/reproduction/libraries_race.py FOLDER
+python examples/reproduction/libraries_race.py    # rewrites this page from its rows
 ```
 
-One run at a time, each in a process of its own with one thread, at most {limits}; the seconds are
-those of compiling by CVXPY and solving. Limits of iterations are lifted at 1e-8. A solver that came
-to a limit at its defaults is not run at 1e-8. Made on {made}; the load before a run was {load}.
-Versions: {versions}.
+Runs are made one at a time, each in its own process with one thread and at most {limits}. The
+seconds include compiling by CVXPY and solving. Limits on iterations are lifted at 1e-8. A solver
+that reached a limit at its defaults is not run at 1e-8. Made on {made}; the load before a run was
+{load}. Versions: {versions}.
 """

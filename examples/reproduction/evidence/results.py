@@ -138,7 +138,7 @@ def sampling_evidence(tasks: Sequence[Task], n_draws: int = 2_000, data_dir=None
                 row[variant] += f" ({distances[-1]:+.1f} se)"
         size = np.linalg.norm(distances) / np.sqrt(len(distances)) if distances else None
         summary[variant] = "not random" if size is None else f"{size:.1f} se"
-    return ResultTable("E#S by the way of drawing labels", [*rows, summary])
+    return ResultTable("Expected similar pairs, by how labels are drawn", [*rows, summary])
 
 
 def scaling_evidence(
