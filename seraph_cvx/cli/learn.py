@@ -72,8 +72,8 @@ def demo(
             first = RECOMMENDED.first_m_step(pairs)  # only a fixed point solves its own M-step
             gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
             draw_demo(out, sampling, table, seraph, gaps, kept)
-            say("  Its gaps are those of the M-steps with each metric's own soft labels; the gap of the")
-            say("  certificate is that of the last M-step. Both close at a fixed point.")
+            say("  Its gaps are those of M-steps with each metric's own soft labels; the certificate's")
+            say("  gap is that of the last M-step. Both close at a fixed point.")
         finish(seraph.status_, kept)
 
 
