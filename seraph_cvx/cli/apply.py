@@ -38,7 +38,7 @@ def apply(
     ),
     predict: bool = option(
         False,
-        "Also classify each row, by the nearest labeled point of the fit: the column predicted.",
+        "Also classify each row, as the fit has found best or was told: the column predicted.",
         "--predict",
     ),
     keep: str = option(
@@ -90,6 +90,7 @@ def apply(
             labels=labels,
             kept=rows.kept,
             predicted=Counter(map(str, predicted)).most_common(),
+            classifier=getattr(steps[-1], "classifier_", "nearest"),
         )
 
 

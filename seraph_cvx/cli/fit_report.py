@@ -11,7 +11,6 @@ import typer
 
 from ..datasets import Sampling
 from ..display.result_table import visible
-from ..estimators.evidence import leave_one_out, nearest_labels
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
@@ -92,7 +91,7 @@ def report_iteration(step: Iteration) -> None:
 
 
 def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = None) -> None:
-    """Report the ranks, and the 1-NN error on test points or, leaving one out, on labeled ones."""
+    """Report the ranks, and the errors on test points or on held-out labels."""
     L = seraph.components_
     has_proof = seraph.certificate_ is not None
     say(f"\n{'Which metric is certified' if has_proof else 'The metric'}", style="bold")
@@ -100,17 +99,20 @@ def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = 
     tell("ranks", hang=13, seraph=seraph, rank=seraph.m_step_rank_, mixed_rank=mixed_rank)
     if not np.any(L) or len(table.class_names) < 2:
         return
-    known = table.y != UNKNOWN
-    X, y = table.X[known], table.y[known]
     if sampling is None:
-        result = leave_one_out(X, y, L)
-        if result is not None:
-            tell("leave_one_out", result=result)
+        tell("held_out", result=seraph.held_out_, classifier=seraph.classifier_)
     else:
-        test = sampling.X_test
-        learned = np.mean(nearest_labels(test @ L.T, X @ L.T, y) != sampling.y_test)
-        euclidean = np.mean(nearest_labels(test, X, y) != sampling.y_test)
-        tell("test_error", n_test=len(test), n=len(y), learned=learned, euclidean=euclidean)
+        from ..estimators.held_out import class_probabilities
+
+        known, n_test = table.y != UNKNOWN, len(sampling.X_test)
+        errors = [
+            np.mean(np.argmax(proba, axis=1) != sampling.y_test)
+            for proba in (
+                class_probabilities(name, table.X[known], table.y[known], L, sampling.X_test)
+                for name in ("nearest", "plain-nearest")
+            )
+        ]
+        tell("test_error", n_test=n_test, n=np.sum(known), learned=errors[0], euclidean=errors[1])
 
 
 def finish(status: Status, kept: list[str]) -> None:

@@ -72,8 +72,10 @@ def demo(
             first = RECOMMENDED.first_m_step(pairs)  # only a fixed point solves its own M-step
             gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
             draw_demo(out, sampling, table, seraph, gaps, kept)
-            say("  Its gaps are those of M-steps with each metric's own soft labels; the certificate's")
-            say("  gap is that of the last M-step. Both close at a fixed point.")
+            say(
+                "  Its gaps are those of the M-steps with each metric's own soft labels; the gap\n"
+                "  of the certificate is that of the last M-step. Both close at a fixed point."
+            )
         finish(seraph.status_, kept)
 
 
@@ -165,6 +167,16 @@ class Learning:
             metavar="none|post|proj|hyper",
         ),
     ] = None
+    classifier: Annotated[
+        str,
+        listed(
+            METRIC,
+            "What apply --predict does. auto: what labels that were held out favor, also whether "
+            "the learned metric or the Euclidean one. Otherwise vote, nearest, neighbors or "
+            "logistic, in the learned metric, or with plain- in front in the features as they are.",
+            metavar="auto|NAME",
+        ),
+    ] = "auto"
     algorithm: Annotated[
         Literal["em", "direct"],
         listed(

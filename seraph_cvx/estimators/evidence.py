@@ -8,7 +8,6 @@ neighbors do not support the mixture, the Euclidean distance takes over.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -30,96 +29,6 @@ from .settings import (
 )
 
 
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """Leave-one-out 1-NN errors of the labeled points, in two metrics.
-
-    Exact twins of a point are left out with it: they would answer for it in any metric. The learned
-    metric's error is optimistic, as the same labels were used for training: where even so it is not
-    below the Euclidean one, the metric has not been shown to help.
-
-    Attributes
-    ----------
-    n : int
-        The number of points judged.
-    learned_error, euclidean_error : float
-        Shares of wrong points.
-    standard_error : float
-        The standard error of the difference of the two, from the points on which they differ.
-    n_twins : int
-        The number of points judged that have exact twins.
-    """
-
-    n: int
-    learned_error: float
-    euclidean_error: float
-    standard_error: float
-    n_twins: int = 0
-
-    @property
-    def gain(self) -> float:
-        """How much smaller the error is than the Euclidean one; negative where it is larger."""
-        return self.euclidean_error - self.learned_error
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the gain is more than two standard errors."""
-        return self.gain > 2.0 * self.standard_error
-
-    @property
-    def verdict(self) -> str:
-        """What the errors show, in a sentence."""
-        if self.is_clear:
-            return (
-                "The labels show a gain. This is optimistic: the same labels were used for "
-                "training."
-            )
-        if self.gain > 0.0:
-            return "That may be chance: these labels do not show that the metric helps."
-        return "These labels give no sign that the metric helps: compare on held-out labels."
-
-    @property
-    def without_twins(self) -> str:
-        """How many points were judged without their exact twins, in words; or empty."""
-        have = "has exact twins" if self.n_twins == 1 else "have exact twins"
-        return f" ({self.n_twins} {have}, which are left out)" if self.n_twins else ""
-
-    def __str__(self) -> str:
-        """The errors, and what they show, in a sentence or two."""
-        return (
-            f"{self.n} labeled points, each by the nearest other one{self.without_twins}: "
-            f"{self.learned_error:.1%} "
-            f"wrong in the learned metric, {self.euclidean_error:.1%} in the Euclidean one "
-            f"(difference {self.gain:+.1%}, standard error {self.standard_error:.1%}). "
-            f"{self.verdict}"
-        )
-
-
-def leave_one_out(points: FloatArray, codes: IntArray, L: FloatArray) -> LeaveOneOut | None:
-    """Judge a metric L'L by the nearest labeled neighbor of each labeled point.
-
-    Exact twins of a point are left out with it. None where there is nothing to judge: fewer than
-    two classes, or no two different points of one.
-    """
-    judged = Neighborhood(points, codes)
-    sizes = np.bincount(codes[np.unique(judged.groups)], minlength=1)
-    if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
-        return None
-    learned, euclidean = judged.margins(L) < 0.0, judged.margins() < 0.0
-    n, gain = len(judged.rows), np.subtract(learned, euclidean, dtype=np.float64)
-    errors = float(learned.mean()), float(euclidean.mean())
-    n_twins = int(np.sum(np.bincount(judged.groups)[judged.groups[judged.rows]] > 1))
-    return LeaveOneOut(n, *errors, float(np.std(gain)) / math.sqrt(n), n_twins)
-
-
-def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
-    """The label of the labeled point that is nearest to each point."""
-    from sklearn.neighbors import NearestNeighbors
-
-    search = NearestNeighbors(n_neighbors=1).fit(labeled)
-    return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
-
-
 def describe_outcome(first: MStepObjective, L: FloatArray) -> str:
     """Describe why the metric L'L of a fit from `first` is of no use, and the cure; or empty."""
     pairs = first.pairs
@@ -137,8 +46,8 @@ def describe_outcome(first: MStepObjective, L: FloatArray) -> str:
     elif are_similar:
         cause = nothing_apart
     else:
-        limit = first.critical_trace_weight
         is_plain = first.manifold_term is None and not first.penalties
+        limit = first.critical_trace_weight if is_plain else 0.0
         bound = f" (it has to be below {limit:.3g})" if is_plain and limit else ""
         cause = (
             f"the trace weight{'' if is_plain else ' or another penalty'} is too large for these "

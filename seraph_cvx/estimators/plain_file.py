@@ -32,7 +32,7 @@ from ..penalties.penalty import Penalty
 from ..processes.array_file import parse_arrays
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
-from .evidence import LeaveOneOut
+from .held_out import HeldOut
 
 Arrays = dict[str, NDArray[Any]]
 NUMBERS = "biuf"
@@ -49,9 +49,9 @@ RESULTS: dict[str, Any] = {
     "certificate": Certificate,
     "class_labels": ClassLabels,
     "factor": Factor,
+    "held_out": HeldOut,
     "iteration": Iteration,
     "labeled_pairs": LabeledPairs,
-    "leave_one_out": LeaveOneOut,
     "lower_bound": LowerBound,
     "m_step": MStepObjective,
     "pairs": PairSet,

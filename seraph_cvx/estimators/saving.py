@@ -33,7 +33,7 @@ from .plain_file import (
 )
 
 FORMAT = "seraph_cvx model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised whenever the format changes: no other one is read."""
 
 PACKAGE = "seraph_cvx"

@@ -44,13 +44,13 @@ CHOSEN = ("trace_weight", "unlabeled_weight", "identity_share")
 REFIT_PARAMETERS = ("verbose", "callback", "on_interrupt")
 
 SHARED_PARAMETERS = tuple(
-    SERAPH().get_params().keys() - {*CHOSEN, *REFIT_PARAMETERS, "setting", "n_jobs"}
+    SERAPH().get_params().keys() - {*CHOSEN, *REFIT_PARAMETERS, "setting", "n_jobs", "classifier"}
 )
 """The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
     *("metric_", "factor_", "components_", "threshold_", "certificate_", "history_", "n_iter_"),
-    *("status_", "leave_one_out_"),
+    "status_",
 )
 """The attributes that are copied from the chosen SERAPH, where it has them."""
 
@@ -232,8 +232,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         for name in vars(self).keys() & {"n_features_in_", "feature_names_in_"}:
             setattr(best, name, getattr(self, name))
         with one_blas_thread(min(pairs.points.shape)):
-            L, not_reached = best._minimize(pairs)
-            best._keep_evidence(pairs, labels, L)
+            _, not_reached = best._minimize(pairs)
+            best._keep_evidence(pairs, labels)
         self.__dict__.update({key: vars(best)[key] for key in LEARNED if key in vars(best)})
         return not_reached
 

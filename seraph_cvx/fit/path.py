@@ -65,8 +65,7 @@ class SeraphPath(Sequence[PathPoint]):
     ----------
     points : tuple of PathPoint
     critical_trace_weight : float
-        From this trace weight on the metric is zero; infinite where a penalty keeps it from zero,
-        NaN where it has no closed form.
+        From this trace weight on the metric is zero; NaN with penalties, which change it.
     """
 
     points: tuple[PathPoint, ...]
@@ -123,9 +122,9 @@ def seraph_path(
     ----------
     pairs : PairSet
     trace_weights : "auto" or array_like
-        The weights, taken from the largest down, each once. "auto" is a geometric sequence of
-        `n_weights` from the critical trace weight, above which the metric is zero, down to
-        `smallest` times it.
+        The weights, taken from the largest down, each once. "auto", without penalties, is a
+        geometric sequence of `n_weights` from the critical trace weight, above which the metric is
+        zero, down to `smallest` times it.
     n_weights, smallest : int, float
         The number of weights of "auto", and the smallest as a share of the critical one.
     previous_metric : (m, m) array, optional
@@ -158,7 +157,8 @@ def seraph_path(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    weights, critical = _weights(first, penalties, trace_weights, n_weights, smallest)
+    critical = np.nan if penalties else first.critical_trace_weight
+    weights = _weights(critical, trace_weights, n_weights, smallest)
     objectives = (replace(first, trace_weight=w, penalties=penalties) for w in weights)
     with one_blas_thread() if solver in OWN_SOLVERS else nullcontext():
         points = tuple(_points(objectives, MStepSolver(solver), tol))
@@ -176,42 +176,30 @@ def seraph_path(
 
 
 def _weights(
-    first: MStepObjective,
-    penalties: Sequence[Penalty],
-    trace_weights: str | ArrayLike,
-    n_weights: int,
-    smallest: float,
-) -> tuple[list[float], float]:
-    """The trace weights, largest first, and the critical one."""
-    try:
-        critical = first.with_penalties(penalties).critical_trace_weight
-    except ValueError:  # it has no closed form
-        if isinstance(trace_weights, str):
-            raise
-        critical = np.nan
+    critical: float, trace_weights: str | ArrayLike, n_weights: int, smallest: float
+) -> list[float]:
+    """The trace weights, largest first; "auto" is from the critical one on."""
     if isinstance(trace_weights, str):
         if trace_weights != "auto":
             raise ValueError(
                 f'trace_weights={trace_weights!r} is not known: give numbers or "auto".'
             )
         check_number(smallest, "smallest", 0.0, strict=True)
-        if critical == 0.0 or np.isinf(critical):
-            when = "every trace weight (no pair pulls it up)"
-            cure = "give dissimilar pairs, or trace_weights as numbers"
-            if critical:
-                when, cure = (
-                    "no trace weight, with these penalties",
-                    "give trace_weights as numbers",
-                )
+        if np.isnan(critical):
             raise ValueError(
-                f"The metric is zero at {when}, so there is no path from the critical one: {cure}."
+                "With penalties no critical trace weight is known: give trace_weights as numbers."
+            )
+        if critical == 0.0:
+            raise ValueError(
+                "The metric is zero at every trace weight (no pair pulls it up), so there is no "
+                "path from the critical one: give dissimilar pairs, or trace_weights as numbers."
             )
         n = int(check_number(n_weights, "n_weights", 1.0))
         trace_weights = np.geomspace(critical, smallest * critical, n)
     numbers = {check_number(w, "trace_weights", 0.0) for w in np.ravel(np.asarray(trace_weights))}
     if not numbers:
         raise ValueError("trace_weights is empty: give at least one number.")
-    return sorted(numbers, reverse=True), critical
+    return sorted(numbers, reverse=True)
 
 
 def _points(

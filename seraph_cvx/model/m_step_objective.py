@@ -363,11 +363,16 @@ class MStepObjective:
 
         A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
 
-        Or lambda >= 0, where that is negative, or positive by rounding alone. Penalties change the
-        matrix as their `pull_at_zero` says; a ValueError where one has no closed form.
+        Or lambda >= 0, where that is negative, or positive by rounding alone. A ValueError where
+        there are penalties: they change the matrix.
         """
+        if self.penalties:
+            raise ValueError(
+                f"The critical trace weight has no closed form with {list(self.penalties)}: give "
+                "trace weights as numbers."
+            )
         moments, has_labels_alone = self.moments, not self.has_soft_labels
-        span = None if self.penalties or self.manifold_term is not None else moments.span
+        span = None if self.manifold_term is not None else moments.span
         if span is not None and has_labels_alone:
             moment, push = moments.along(span), moments.similar_along(span)
         else:
@@ -375,16 +380,6 @@ class MStepObjective:
         if self.manifold_term is not None:
             push = push + self.manifold_term
         pull = scipy.special.expit(self.threshold) * moment - push
-        for block in self.penalties:
-            changed = block.pull_at_zero(pull)
-            if changed is None:
-                raise ValueError(
-                    f"The critical trace weight has no closed form with {block!r}: give trace "
-                    "weights as numbers."
-                )
-            if np.any(np.isinf(changed)):
-                return np.inf
-            pull = changed
         sizes = np.diag(moment) + np.diag(push) + np.abs(np.diag(pull))
         return _largest_eigenvalue(symmetrize(pull), sizes)
 

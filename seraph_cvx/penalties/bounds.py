@@ -77,10 +77,6 @@ class TraceBound(Constraint):
         shrunk = [np.asarray(L * math.sqrt((1.0 - margin) / gauge)) for margin in MARGINS]
         return next(filter(self._is_proven_inside, shrunk), shrunk[-1])
 
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
-        """The pull itself: zero is inside the bound."""
-        return pull
-
     def _contains(self, A: FloatArray) -> bool:
         """Whether the trace is within the bound, to rounding."""
         slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))

@@ -212,13 +212,6 @@ class Penalty(ABC):
         """An upper bound on P(LL'), rounding allowed for."""
         return trusted(self.value(symmetrize(L @ L.T)))
 
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray | None:
-        """What pulls the metric away from zero, given what the pairs do; None: no closed form."""
-        zero = np.zeros_like(pull)
-        if self.value(zero) == math.inf:
-            return np.full_like(pull, math.inf)
-        return pull - self.subgradient(zero) if self.is_smooth else None
-
 
 class Constraint(Penalty):
     """A set that the metric has to be in: P is zero there, and infinite elsewhere."""

@@ -162,10 +162,6 @@ class Diagonal(_OffDiagonal, Constraint):
         """The diagonal factor with the diagonal of LL'."""
         return np.diag(np.sqrt(np.sum(L * L, axis=1)))
 
-    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
-        """The diagonal of the pull."""
-        return np.diag(np.diag(pull))
-
     def _contains(self, A: FloatArray) -> bool:
         """Whether A is diagonal."""
         return not np.any(_off_diagonal(A))

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, load_model, save_model
 
-FIT = "fit flowers.csv --label species --out m.npz"
+FIT = "fit flowers.csv --label species --out m.npz --classifier nearest"
 
 
 @pytest.fixture
@@ -52,6 +52,28 @@ def test_fit_then_load_model_then_transform_gives_the_numbers_of_apply(flowers, 
     assert f"setosa ({predicted.count('setosa')})" in words(result.stdout)
 
 
+def test_fit_reports_held_out_errors_and_apply_uses_what_they_favor(flowers, new):
+    said = words(run("fit flowers.csv --label species --out m.npz").stdout)
+    model = load_model("m.npz")
+    found = model[-1].held_out_
+    for phrase in (
+        f"{found.n} labels, each held out in turn; the metric relearned in {found.n_fits} fits",
+        f"nearest row {found.errors['nearest']:.1%} {found.baseline:.1%}",
+        f"logistic regression {found.errors['logistic']:.1%} {found.errors['plain-logistic']:.1%}",
+        f"apply --predict will use {found.classifier}",
+        f"gain {100 * found.gain:.1f} points, 95% interval {100 * (found.gain - found.margin):.1f}",
+        f"the {'learned' if found.keeps_metric else 'Euclidean'} metric",
+    ):
+        assert phrase.lower() in said.lower()
+    assert f"by {found.classifier} from" in words(run("apply m.npz new.csv --predict").stdout)
+    assert read_rows("new.transformed.csv")[1] == model.predict(new).tolist()
+    chosen = words(
+        run("fit flowers.csv --label species --force --classifier plain-logistic").stdout
+    )
+    assert "apply --predict will use plain-logistic." in chosen
+    assert load_model("flowers.metric.npz")[-1].classifier_ == "plain-logistic"
+
+
 @pytest.mark.usefixtures("new")
 def test_the_commands_of_the_guide_classify_new_flowers(repository):
     page = (repository / "examples/guide/command-line.md").read_text(encoding="utf-8")
@@ -60,7 +82,7 @@ def test_the_commands_of_the_guide_classify_new_flowers(repository):
         assert run(command.partition(" ")[2]).exit_code == 0
     truth = np.repeat(["setosa", "versicolor", "virginica"], 50)[::3]
     assert np.mean(np.array(read_rows("classified.csv")[1]) == truth) > 0.9
-    named = set(re.findall(r"`(--[a-z-]+)", page.partition("| the table has")[2]))
+    named = set(re.findall(r"`(--[a-z-]+)", page.partition("the table has")[2]))
     options = set(re.findall(r"--[a-z-]+", run("fit --help").output))
     assert {"--drop", "--force"} < named <= options
 

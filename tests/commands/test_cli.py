@@ -22,8 +22,8 @@ from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.race.compare import read_race
 
-FIT = "fit small.csv --label species"
-FIT_FLOWERS = "fit flowers.csv --label species"
+FIT = "fit small.csv --label species --classifier nearest"
+FIT_FLOWERS = "fit flowers.csv --label species --classifier nearest"
 
 
 def written(command, name):

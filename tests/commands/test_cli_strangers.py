@@ -33,7 +33,7 @@ from seraph_cvx.theory import verification as claims
 ESCAPES = "\x1b[2Jred\x1b]0;owned\x07\u202e"
 SCRIPT = "<script>alert(1)<\\script><img src=x onerror=alert(1)>"
 COMMAND = [sys.executable, "-m", "seraph_cvx"]
-FIT = "fit small.csv --label species"
+FIT = "fit small.csv --label species --classifier nearest"
 
 
 # Tables as spreadsheets of the world write them are the same table

@@ -17,7 +17,7 @@ from course import LECTURE as FOLDER
 
 pytest.importorskip("marimo", reason="marimo is not installed: the extra `lecture` brings it")
 
-from export import _chapter  # noqa: E402
+from export import _chapter
 
 pytestmark = pytest.mark.once
 

@@ -4,58 +4,118 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
-from seraph_cvx import SERAPH, SERAPHCV, PairSet
-from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.estimators import evidence
-from seraph_cvx.estimators.evidence import (
-    LeaveOneOut,
-    Neighborhood,
-    doubt_about_labels,
-    leave_one_out,
-)
+from seraph_cvx import SERAPH, SERAPHCV, LabeledKFold, PairSet
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.estimators import held_out
+from seraph_cvx.estimators.evidence import Neighborhood, doubt_about_labels
+from seraph_cvx.estimators.held_out import CLASSIFIERS, judge_by_folds
 from seraph_cvx.estimators.seraph_cv import best_candidate
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.numerics.psd_cone import factor
-from seraph_cvx.paper import squared_distances
 
 SAMPLING = load_sampling("wine", n_points=60, n_labeled=15, seed=0)
 X, Y = SAMPLING.X, SAMPLING.y
 
 
-def test_leave_one_out_is_counted_by_hand():
-    model = SERAPH().fit(X, Y)
-    points, y = X[SAMPLING.labeled], Y[SAMPLING.labeled]
-    rows, wrong = np.indices((15, 15)).reshape(2, -1).T, []
-    for A in (model.metric_, np.eye(X.shape[1])):
-        d = squared_distances(points, rows, A).reshape(15, 15) + np.diag([np.inf] * 15)
-        wrong.append(1.0 * (y[np.argmin(d, axis=1)] != y))
-    found, gain = model.leave_one_out_, wrong[1] - wrong[0]
-    expected = LeaveOneOut(15, *np.mean(wrong, axis=1), gain.std() / np.sqrt(15))
-    assert vars(found) == pytest.approx(vars(expected))
-    assert found.gain == pytest.approx(gain.mean())
+def test_errors_on_held_out_labels_are_counted_by_hand():
+    model = SERAPH(classifier="auto").fit(X, Y)
+    wrong, members = {name: [] for name in CLASSIFIERS}, []
+    for seed in (0, 1):
+        for train, test in LabeledKFold(10, shuffle=True, random_state=seed).split(X, Y):
+            hidden = np.where(np.isin(np.arange(len(Y)), train), Y, -1)
+            learned = SERAPH().fit(X, hidden)
+            for learned.classifier_ in CLASSIFIERS:
+                wrong[learned.classifier_].extend(learned.predict(X[test]) != Y[test])
+            members.extend(test)
+    found = model.held_out_
+    assert np.bincount(members).tolist() == (2 * (Y[: np.max(members) + 1] >= 0)).tolist()
+    assert found.errors == pytest.approx({name: np.mean(wrong[name]) for name in found.errors})
+    assert (found.n, found.n_fits, found.baseline) == (15, 20, np.mean(wrong["plain-nearest"]))
+    gains = [np.mean(wrong[f"plain-{kind}"]) - np.mean(wrong[kind]) for kind in held_out.KINDS]
+    assert found.metric_gain == pytest.approx(np.mean(gains))
+    assert found.keeps_metric == (found.metric_gain > 0.0) == (not model.abstained_)
+    assert model.classifier_ == found.classifier
 
 
-def test_exact_twins_are_left_out_with_a_point_and_counted():
-    X, y = load("wine")
-    points = StandardScaler().fit_transform(X)[::3, :4]
-    once = leave_one_out(points, y[::3], np.eye(4))
-    twice = leave_one_out(np.tile(points, (2, 1)), np.tile(y[::3], 2), np.eye(4))
-    assert 0.0 < once.euclidean_error == twice.euclidean_error == twice.learned_error
-    assert (once.n_twins, twice.n_twins, twice.n) == (0, 120, 120)
-    assert "twin" not in str(once)
-    assert "(120 have exact twins, which are left out)" in str(twice)
-    one = leave_one_out(np.r_[points, points[:1]], np.r_[y[::3], y[:1]], np.eye(4))
-    assert one.n_twins == 2
-    assert leave_one_out(np.eye(2).repeat(3, axis=0), np.arange(6) // 3, np.eye(2)) is None
+def test_labels_at_random_are_not_predicted_and_no_metric_is_kept_for_them():
+    """A label that judges what it was used for would be predicted by its own point."""
+    rng = np.random.default_rng(0)
+    noise, y = rng.normal(size=(90, 12)), np.where(np.arange(90) < 40, np.arange(90) % 2, -1)
+    model = SERAPH(classifier="auto").fit(noise, y)
+    found = model.held_out_
+    assert min(found.errors.values()) > 0.3
+    assert found.gain - found.margin <= 0.0 <= found.gain + found.margin
+    assert "may be chance" in str(found)
+    assert model.abstained_
+    np.testing.assert_array_equal(model.metric_, np.eye(12))
+    assert np.any(model.m_step_metric_ != np.eye(12))  # what the certificate is about
 
 
-def test_of_many_labeled_points_some_are_judged_by_all(monkeypatch):
-    monkeypatch.setattr(evidence, "MOST_JUDGED", 7)
-    X = np.column_stack([np.arange(40.0) % 2, np.random.default_rng(0).normal(size=40)])
-    found = leave_one_out(X, np.arange(40) % 2, np.diag([1.0, 0.0]))
-    assert (found.n, found.learned_error) == (7, 0.0)
+@pytest.mark.parametrize(("n_better", "chosen"), [(1, "vote"), (8, "logistic")])
+def test_another_classifier_replaces_the_vote_only_where_it_is_clearly_better(n_better, chosen):
+    wrong = {name: np.where(np.arange(50) < 25, 1.0, 0.0) for name in (*CLASSIFIERS, "plain-vote")}
+    wrong["logistic"] = np.where(np.arange(50) < 25 - n_better, 1.0, 0.0)
+    found = held_out._choice(wrong, 10, 20, 0.0)
+    assert found.classifier == chosen
+    assert found.gain == pytest.approx(n_better / 50 * (chosen != "vote"), abs=0.02)
+    a, b = (n_better * (chosen != "vote") + 1) / 52, 1 / 52  # Bonett and Price (2012)
+    expected = 1.96 * np.sqrt((a + b - (a - b) ** 2) / 52 * 10 / 9)
+    assert found.margin == pytest.approx(expected)
+
+
+def test_the_interval_covers_the_true_gain_of_the_choice():
+    """Over twenty tables of two Gaussians, whose other rows tell the truth: at least 85 %."""
+    covered, differences = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        codes = rng.integers(0, 2, 700)
+        points = rng.normal(size=(700, 4)) * [1, 1, 1, 3] + np.outer(codes, [1.2, 0, 0, 0])
+        y = np.where(np.arange(700) < 40, codes, -1)[:50]
+        model = SERAPH(classifier="auto").fit(points[:50], y)
+        plain = SERAPH(classifier="plain-nearest").fit(points[:50], y)
+        errors = [np.mean(m.predict(points[50:]) != codes[50:]) for m in (plain, model)]
+        difference = model.held_out_.gain - (errors[0] - errors[1])
+        differences.append(difference)
+        covered.append(abs(difference) <= model.held_out_.margin)
+    assert np.mean(covered) >= 0.85
+    assert abs(np.mean(differences)) < 0.03
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_predictions_are_those_of_the_classifier_that_is_named(name):
+    model = SERAPH(classifier=name).fit(X, Y)
+    known, codes, Z = X[Y >= 0], Y[Y >= 0], model.transform
+    by_hand = {
+        "nearest": KNeighborsClassifier(1),
+        "neighbors": KNeighborsClassifier(9, weights="distance"),
+        "logistic": LogisticRegression(max_iter=1000),
+    }
+    parts = held_out.MEMBERS if name == "vote" else [name]
+    expected = []
+    for part in parts:
+        kind = part.removeprefix("plain-")
+        near, far = (P if kind != part else Z(P) for P in (known, SAMPLING.X_test))
+        expected.append(by_hand[kind].fit(near, codes).predict_proba(far))
+    found = model.predict_proba(SAMPLING.X_test)
+    np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-7)
+    assert model.predict(SAMPLING.X_test).tolist() == np.argmax(found, axis=1).tolist()
+
+
+def test_what_cannot_be_held_out_is_not_judged():
+    model = SERAPH(classifier="auto")
+    few = np.where(np.arange(len(Y)) == np.flatnonzero(Y == 0)[0], 0, np.where(Y == 1, 1, -1))
+    assert model.fit(X, few).held_out_ is None  # one label of a class
+    assert model.classifier_ == "vote"
+    assert len(model.predict(X)) == len(X)
+    judge = judge_by_folds(model.set_params(time_limit=1e-9), PairSet.from_labels(X, Y))
+    assert judge is None
+    with pytest.raises(
+        ValueError, match="classifier='nearets' is not known: use one of auto, vote"
+    ):
+        SERAPH(classifier="nearets").fit(X, Y)
 
 
 def margins_by_hand(points, is_similar, A):
@@ -153,5 +213,4 @@ def test_a_search_without_evidence_ends_with_the_default():
     search = SERAPHCV(cv=2, scoring=lambda model, X, y: 0.5).fit(X, Y)
     default = SERAPH().fit(X, Y)
     assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
-    assert search.leave_one_out_ == default.leave_one_out_
     assert search.best_index_ == 0

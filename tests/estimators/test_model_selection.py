@@ -225,7 +225,8 @@ def test_a_long_search_says_how_far_it_is(monkeypatch, capsys):
 def test_search_takes_every_parameter_of_seraph():
     defaults, of_search = SERAPH().get_params(), SERAPHCV().get_params()
     shared = defaults.keys() & of_search.keys()
-    assert defaults.keys() - shared == {"trace_weight", "unlabeled_weight", "setting"}
+    own = {"trace_weight", "unlabeled_weight", "setting", "classifier"}
+    assert defaults.keys() - shared == own
     assert all(of_search[name] == defaults[name] for name in shared)
 
 

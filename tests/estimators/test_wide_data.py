@@ -68,7 +68,6 @@ def test_a_fit_is_that_of_the_points_in_coordinates_of_their_span(setting, kind)
     size = np.max(apart)
     np.testing.assert_allclose(distances(wide.transform(X)), apart, atol=rtol * size)
     assert wide.threshold_ == pytest.approx(narrow.threshold_, rel=10.0 * rtol)
-    assert kind == "duplicates" or wide.leave_one_out_ == narrow.leave_one_out_  # but for ties
     np.testing.assert_allclose(wide.components_.T @ wide.components_, wide.metric_, atol=1e-12)
     assert np.trace(wide.m_step_metric_) == pytest.approx(
         np.trace(narrow.m_step_metric_), rel=10.0 * rtol

@@ -51,16 +51,6 @@ def test_a_sentinel_of_a_labeled_point_does_not_spoil_the_m_step(value, seed):
     assert solution.iterations < 30
 
 
-def test_far_values_are_found_with_row_and_column():
-    X, _, rows = iris_with(1e8, how_many=2)
-    np.testing.assert_array_equal(np.sort(far_values(X)[:, 0]), rows)
-    message = describe_far_values(X)
-    assert f"X[{rows[0]}, 0] is 1e+08" in message
-    assert "(1 more like it)" in message
-    assert "impute" in message
-    assert describe_far_values(load_sampling("iris", seed=0).X) == ""
-
-
 @pytest.mark.parametrize("value", [999, 9999, 99999, 1e6, -999])
 @pytest.mark.parametrize("how_many", [1, 4, 20])
 def test_a_number_for_missing_values_is_found_each_time_and_nothing_else_is(value, how_many):

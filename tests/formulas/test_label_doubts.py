@@ -32,13 +32,6 @@ def test_what_is_missing_is_unknown_whatever_its_type(y):
     assert PairSet.from_labels(X, y).n_labeled == 6
 
 
-def test_nulls_of_polars_are_unknown():
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    y = polars.Series("y", ["a", "a", "b", "b", None, None])
-    expected = SERAPH().fit(X, [0, 0, 1, 1, -1, -1]).metric_
-    np.testing.assert_array_equal(SERAPH().fit(polars.DataFrame(X), y).metric_, expected)
-
-
 @pytest.mark.parametrize(
     ("y", "words"),
     [

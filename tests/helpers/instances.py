@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import eigh
 
 from seraph_cvx import MStepObjective, PairSet, paper
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
@@ -126,9 +125,3 @@ def dual_value(p, c, b, eta):
 def dual_matrix(p, V, c, b, trace_weight):
     """M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I."""
     return (V.T * (c * p - b)) @ V + trace_weight * np.eye(V.shape[1])
-
-
-def largest_step(gradient, anchor):
-    """The largest tau in [0, 1] with tau*g + (1 - tau)*anchor PSD, by SciPy's pencil."""
-    infeasible = max(0.0, float(eigh(-gradient, anchor, eigvals_only=True)[-1]))
-    return 1.0 / (1.0 + infeasible)

@@ -36,7 +36,7 @@ RESULTS = [
     "seraph_cvx.proof.point.PointReport",
     "seraph_cvx.proof.checker.CheckedCertificate",
     "seraph_cvx.proof.chord.Chord",
-    "seraph_cvx.estimators.evidence.LeaveOneOut",
+    "seraph_cvx.estimators.held_out.HeldOut",
     "seraph_cvx.display.result_table.ResultTable",
     "seraph_cvx.race.race_table.Race",
     "seraph_cvx.race.attempt.Attempt",
