@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Array
-from .cones import ConeProduct
-from .gram import saddle_solver
+from .cones import ConeProduct, Nonnegative
 from .program import ConicProgram
 from .start import Start
 from .steps import Steps
@@ -33,11 +32,11 @@ LAST = 1e-7
 FALL = 0.25
 """By how much mu falls from one center to the next: some four steps of Newton's method."""
 
-MOST_STEPS = 25
-"""Newton steps from one center to the next: where rounding decides, there are no more."""
+TRIES = ((1e-12, 12), (1e-6, 25))
+"""How far, relatively, the start is moved into the cones, and Newton steps to a center, at most.
 
-PUSHED = 1e-6
-"""How far, relatively, the start is moved into the cones: beyond the errors of its equations."""
+The second is beyond the errors of its equations; where rounding decides, there are no more steps.
+"""
 
 NEAR_CENTER = 0.5
 """The square of a Newton step's length in the metric: below 1 it ends inside the cones."""
@@ -49,48 +48,51 @@ LEAST_STEP = 1e-4
 def centered(program: ConicProgram, start: Start, steps: Steps) -> Iterator[Start]:
     """Points inside the cones from an approximate one, nearer and nearer to the optimum."""
     cones = ConeProduct(program.cones)
-    y, s = (
-        cones.pushed(v, PUSHED * max(1.0, float(np.abs(v).max(initial=0.0))), dual)
-        for v, dual in ((start.y, True), (start.s, False))
-    )
-    y[cones.zero], x = 0.0, start.x
-    last = LAST * max(1.0, abs(program.value(start.x))) / cones.degree
-    mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
-    count = 0
-    while count < MOST_STEPS and not steps.is_over:
-        count += 1
-        steps.begin(f"centering for a gap of {mu * cones.degree:.1g}")
-        step = _newton_step(program, cones, x, y, mu)
-        if step is None:
-            return
-        y, x, s, multipliers, is_near = step
-        if is_near:
-            whole = y.copy()
-            whole[cones.zero] = multipliers / mu
-            yield Start(x, s, whole, "centered", start.solver)
-            if mu <= last:
-                return
-            mu, count = max(FALL * mu, last), 0
+    value = program.value(start.x) + program.sign * program.offset
+    last = LAST * max(1.0, abs(value)) / cones.degree
+    for depth, most in TRIES:
+        y, s = (
+            cones.pushed(v, depth * max(1.0, float(np.abs(v).max(initial=0.0))), dual)
+            for v, dual in ((start.y, True), (start.s, False))
+        )
+        y[cones.zero], x, count = 0.0, start.x, 0
+        mu = max(last, float(y[cones.proper] @ s[cones.proper]) / cones.degree)
+        for group in cones.groups:  # where both are small, y grows
+            products = np.einsum("ij,ij->i", y[group.rows], s[group.rows])[:, None]
+            y[group.rows] *= np.sqrt(np.maximum(1.0, mu * group.degree / products))
+        while count < most and not steps.is_over:
+            count += 1
+            steps.begin(f"centering for a gap of {mu * cones.degree:.1g}")
+            step = _newton_step(program, cones, x, y, mu)
+            if step is None:
+                break
+            y, x, s, multipliers, is_near = step
+            if is_near:
+                whole = y.copy()
+                whole[cones.zero] = multipliers / mu
+                yield Start(x, s, whole, "centered", start.solver)
+                if mu <= last:
+                    break
+                mu, count = max(FALL * mu, last), 0
 
 
 @np.errstate(all="ignore")  # of an infeasible problem the points grow until they overflow
 def _newton_step(program: ConicProgram, cones: ConeProduct, x: Array, y: Array, mu: float) -> Any:
     """The point y after a step, x, its slack, mu times the rest of y, and whether y was near."""
-    A, b, zero = program.A.tocsr(), program.b, cones.zero
-    metric = cones.metric(y, dual=True)
-    M = metric.gram(A) if program.P is None else metric.gram(A) + mu * program.P
-    solver = saddle_solver(M, A[zero])
+    A, b, P = program.A, program.b, program.P
+    solver = cones.metric(y, dual=True).solver(A, cones.zero, None if P is None else mu * P)
     if solver is None:
         return None
-    slack = b - A @ x
-    slope = 2.0 * (A.T @ y) + program.c + (0.0 if program.P is None else program.P @ x)
-    change, multipliers = solver(A.T @ metric.times(slack) - mu * slope, slack[zero])
-    x = x + change
+    slope = 2.0 * (A.T @ y) + program.c + (0.0 if P is None else P @ x)
+    change, product = solver(-mu * slope, b - A @ x)
+    x, multipliers = x + change, product[cones.zero]
     s = b - A @ x
-    s[zero] = 0.0
-    image = metric.times(s)
-    move = y - image / mu
-    decrement = cones.degree - 2.0 * float(y @ s) / mu + float(s @ image) / mu / mu
+    s[cones.zero] = product[cones.zero] = 0.0
+    for group in cones.groups:
+        if isinstance(group, Nonnegative):  # where it is small, more accurate than b - Ax
+            s[group.rows] = -product[group.rows] / np.square(y[group.rows])
+    move = y + product / mu
+    decrement = cones.degree - 2.0 * float(y @ s) / mu - float(s @ product) / mu / mu
     step = _largest_step(cones, y, move) if np.isfinite(decrement) else None
     if step is None:
         return None

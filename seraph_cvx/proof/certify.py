@@ -364,7 +364,7 @@ def _search(
     if program.P is None and program.is_polyhedral:
         for proof in prove_polyhedral(program, None, tolerance, steps):
             evidence.add_exact(proof)
-    elif not (tolerance or program.is_polyhedral):
+    elif not tolerance:
         ends = consistent_ends(program, start)
         if ends:
             moved = _search_without(program, start, ends, steps, is_whole)
@@ -515,26 +515,26 @@ def _add_bounds(
     """Add bounds one after the other, so that Ctrl-C loses nothing."""
     is_good = start.is_finite and "nfeasible" not in start.status
     is_quadratic = program.is_polyhedral and program.P is not None
+    is_small = is_quadratic and sum(program.A.shape) <= MOST_BRACKETED
     center = start.x if is_good else np.zeros(len(program.c))
-    is_small = sum(program.A.shape) <= MOST_BRACKETED
-    if is_quadratic and is_small:
-        _add_bracket(evidence, program, center, tolerance, steps)
-    if is_good and evidence.gap(program) > NEAR and not evidence.moved:
+    if is_good:
         # a tolerance of S >= -t I would be one of V'SV >= -t V'V on a face
         inner, near, faces = (program, start, ()) if tolerance else on_faces(program, start)
         _add_dual(evidence, inner, near, faces, tolerance, steps)
-        evidence.add(None, upper_bound(program, start, tolerance, steps))
-    if evidence.gap(program) <= NEAR or evidence.moved:
-        return
-    if is_quadratic and not is_small:
-        _add_bracket(evidence, program, center, tolerance, steps)
-    elif is_good and not program.is_polyhedral:
-        for point in centered(inner, near, steps):
-            _add_dual(evidence, inner, point, faces, tolerance, steps)
-            outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
-            evidence.add(None, upper_bound(program, outer, tolerance, steps))
-            if evidence.gap(program) <= NEAR:
-                break
+        if evidence.dual is not None or not is_small:
+            evidence.add(None, upper_bound(program, start, tolerance, steps))
+    for is_bracket in (True, False) if is_small else (False, is_quadratic):
+        if evidence.gap(program) <= NEAR or evidence.moved:
+            return
+        if is_bracket:
+            _add_bracket(evidence, program, center, tolerance, steps)
+        elif is_good:
+            for point in centered(inner, near, steps):
+                _add_dual(evidence, inner, point, faces, tolerance, steps)
+                outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
+                evidence.add(None, upper_bound(program, outer, tolerance, steps))
+                if evidence.gap(program) <= NEAR:
+                    break
 
 
 def _add_bracket(

@@ -229,10 +229,10 @@ def _scaled_solve(scale: Array, solve: Solver, r: Array) -> Array:
 SaddleSolver = Callable[[Array, Array], tuple[Array, Array]]
 
 
-def saddle_solver(M: Any, A_z: Any) -> SaddleSolver | None:
+def saddle_solver(M: Any, A_z: Any, soft: int = 0) -> SaddleSolver | None:
     """Solve min d'Md/2 - g'd subject to A_z d = f, nearly, for d and its multipliers, given (g, f).
 
-    M may be singular.
+    M may be singular. The first `soft` rows are instead terms |A_z d - f|^2 / 2 of the objective.
     """
     n, k, diagonal = M.shape[0], A_z.shape[0], M.diagonal()
     if not k and (diagonal > 0.0).all():
@@ -248,8 +248,10 @@ def saddle_solver(M: Any, A_z: Any) -> SaddleSolver | None:
     rows = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
     B = scipy.sparse.diags_array(rows) @ B
     top = S @ M @ S + 1e-14 * scipy.sparse.eye_array(n)
-    corner = -1e-15 * scipy.sparse.eye_array(k)
-    KKT = scipy.sparse.block_array([[top, B.T], [B, corner]], format="csc")
+    corner = np.full(k, -1e-15)
+    corner[:soft] = -np.square(rows[:soft])
+    blocks = [[top, B.T], [B, scipy.sparse.diags_array(corner)]]
+    KKT = scipy.sparse.block_array(blocks, format="csc")
     if not np.isfinite(KKT.data).all():
         return None
     try:

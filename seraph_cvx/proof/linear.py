@@ -61,6 +61,9 @@ RADII = ((1e-6, 0.0), (1e-5, 0.0), (0.0, 1e-7))
 They have to exceed the error of z, and are squared in the gap; measured by `libraries.py`.
 """
 
+CANCELED = 2.0**-50
+"""What cancellation leaves of a number, relatively, after a few operations."""
+
 BASIC, UPPER = (int(getattr(highspy.HighsBasisStatus, name)) for name in ("kBasic", "kUpper"))
 HIGHS: Any = highspy.Highs
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
@@ -184,20 +187,25 @@ class Vertex:
     def is_near(self) -> bool:
         """Whether the point is dual feasible, and feasible but for the rounding of the data.
 
-        The coefficients of a violated row are a sum of those of the rows that are met.
+        The coefficients of a violated row are a sum of those of the rows that are met; their right
+        sides may be what cancellation left of numbers as large as those beside their variables.
         """
         program = self.program
         x, b = (np.array([abs(_nearest(v)) for v in part]) for part in (self.x, program.b))
-        sizes = np.append(abs(program.A) @ x + b, 0.0)  # the last is of x_j = 0
+        size = abs(program.A)
+        sizes = np.append(size @ x + b, 0.0)  # the last is of x_j = 0
         if self.dual or not _nearest(self.primal) <= ROUNDED * sizes.max():
             return False
-        rows = [rationals(program.A[[k]].toarray()[0]) for k in self.violated]
-        met = sizes[np.maximum(self.active, -1)]
-        for k, found in zip(
-            self.violated, solve_all(program.met(self.active).T, rows) or [], strict=True
-        ):
-            size = sizes[k] + np.array([abs(_nearest(w)) for w in found]) @ met
-            if not abs(_nearest(self.slack[k])) <= ROUNDED * size:
+        used = size.sign()
+        beside = used.multiply(sizes[:-1, None]).max(axis=0).toarray().reshape(1, -1)
+        beside = np.append(used.multiply(beside).max(axis=1).toarray(), 0.0)
+        rows, met = [rationals(program.A[[k]].toarray()[0]) for k in self.violated], self.active
+        sums = solve_all(program.met(met).T, rows) or []
+        for k, found in zip(self.violated, sums, strict=True):
+            weights = np.array([abs(_nearest(w)) for w in found])
+            joined = np.append(np.maximum(met, -1)[weights > 0.0], k)
+            allowed = ROUNDED * (sizes[k] + weights @ sizes[np.maximum(met, -1)])
+            if not abs(_nearest(self.slack[k])) <= max(allowed, CANCELED * beside[joined].max()):
                 return False
         return True
 

@@ -51,7 +51,7 @@ from .exact import (
     snapped,
 )
 from .faces import Face
-from .gram import Scaled, saddle_solver
+from .gram import Scaled
 from .program import ConicProgram
 from .rational import dependent_rows
 from .rounding import UNIT, at_least, at_most, down
@@ -192,10 +192,7 @@ class DualProver:
         """Correct approximate multipliers, and prove the best bound found on the way."""
         A, P, zero = self.program.A, self.program.P, self.cones.zero
         metric = self.cones.metric(y, dual=True)
-        M = metric.gram(A)
-        if P is not None:
-            M = M + weight * (P if scipy.sparse.issparse(M) else P.toarray())
-        solver = saddle_solver(M, A.tocsr()[zero])
+        solver = metric.solver(A, zero, None if P is None else weight * P)
         if solver is None:
             raise NotProven("the columns of A are not independent at y")
         pair, bias = Pair.of(y), None if P is None else Pair.of(h)
@@ -215,9 +212,7 @@ class DualProver:
                 if size > 0.5 * last or (best is not None and best.rho < SMALL_RHO):
                     break
             last = size
-            d, multipliers = solver(r.high + r.low, np.zeros(len(zero)))
-            change = metric.times(A @ d)
-            change[zero] = multipliers
+            d, change = solver(r.high + r.low, np.zeros(A.shape[0]))
             pair = pair.plus(-change)
             bias = None if bias is None else bias.plus(-weight * d)
         if best is None:

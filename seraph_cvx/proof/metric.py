@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from .arithmetic import Array
-from .gram import inner_products
+from .gram import SaddleSolver, inner_products, saddle_solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,3 +90,35 @@ class Metric:
         for block in self.maps:
             M = block.gram(rows[block.rows]) + M
         return np.asarray(M) if self.maps else M
+
+    def solver(self, A: Any, zero: Array, Q: Any = None) -> SaddleSolver | None:
+        """Minimize |Ad - f|^2 / 2 + d'Qd / 2 - g'd, with Ad = f in the rows `zero`, given (g, f).
+
+        Returned are d and the multipliers: W(Ad - f), and in the rows `zero` those of Ad = f. For a
+        root, W = BB', and a Q these are unknowns as well, since A'WA alone loses what Q decides.
+        """
+        rows, is_joint = A.tocsr(), Q is not None and self.is_root and not self.maps
+        if is_joint:
+            N = (self.small.T @ A).tocsr()
+            used = np.flatnonzero(np.diff(N.indptr))
+            root = self.small[:, used]
+            inner = saddle_solver(Q, scipy.sparse.vstack([N[used], rows[zero]]), len(used))
+        else:
+            M = self.gram(A)
+            if Q is not None:
+                M = M + (Q if scipy.sparse.issparse(M) else Q.toarray())
+            inner = saddle_solver(M, rows[zero])
+        if inner is None:
+            return None
+
+        def solve(g: Array, f: Array) -> tuple[Array, Array]:
+            if is_joint:
+                d, rest = inner(g, np.concatenate([root.T @ f, f[zero]]))
+                product, rest = root @ rest[: len(used)], rest[len(used) :]
+            else:
+                d, rest = inner(g + A.T @ self.times(f), f[zero])
+                product = self.times(A @ d - f)
+            product[zero] = rest
+            return d, product
+
+        return solve

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import cvxpy as cp
 import numpy as np
 import scipy
+from cvxpy.atoms.affine.wraps import Wrap
 from flint import arb, arb_mat
 
 from .arithmetic import Array
@@ -350,6 +351,7 @@ def evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
 
 
 def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
+    expression = _unwrapped(expression)
     name = type(expression).__name__
     if not expression.args:
         return constant_ball(value_of(expression))
@@ -357,15 +359,22 @@ def _evaluate(expression: Any, known: dict[int, Ball]) -> Ball:
         raise NotEnclosed(name)
     keep_sparse = name in ("MulExpression", "QuadForm")
     arguments = [
-        constant_ball(arg.value, keep_sparse)
-        if isinstance(arg, cp.Constant)
+        constant_ball(value_of(arg), keep_sparse)
+        if not arg.args and arg.is_constant()
         else evaluate(arg, known)
-        for arg in expression.args
+        for arg in map(_unwrapped, expression.args)
     ]
     found = RULES[name](expression, *arguments)
     if np.isnan(found.mid).any():
         raise NotEnclosed(f"{as_written(name)} of a number that may be outside of its domain")
     return found
+
+
+def _unwrapped(expression: Any) -> Any:
+    """What psd_wrap and the like are about."""
+    while isinstance(expression, Wrap):
+        expression = expression.args[0]
+    return expression
 
 
 def value_of(expression: Any) -> Any:
@@ -569,8 +578,7 @@ NAN = arb.nan()
 LINEAR = (
     *("AddExpression", "NegExpression", "Sum", "cumsum", "Trace", "index", "special_index"),
     *("reshape", "Hstack", "Vstack", "Concatenate", "transpose", "diag_vec", "diag_mat"),
-    *("upper_tri", "Promote", "broadcast_to", "symmetric_wrap", "psd_wrap", "nonneg_wrap"),
-    *("conj", "hermitian_wrap"),
+    *("upper_tri", "Promote", "broadcast_to", "conj"),
 )
 
 RULES: dict[str, Callable[..., Ball]] = {

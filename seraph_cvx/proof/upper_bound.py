@@ -42,7 +42,7 @@ from .exact import (
     nearby_solution,
     scaled_to_integers,
 )
-from .gram import Scaled, saddle_solver
+from .gram import Scaled
 from .lower_bound import DEAD, quadratic_above
 from .program import Cone, ConicProgram
 from .rational import Dependence, dependent_rows
@@ -147,9 +147,9 @@ class PrimalProver:
 
     def correct(self, x: Array, s: Array) -> PrimalProof:
         """Correct an approximate point towards the slack s, and prove the best bound found."""
-        A, proper, zero = self.program.A.tocsr(), self.cones.proper, self.zero
+        A, proper, zero = self.program.A, self.cones.proper, self.zero
         metric = self.cones.metric(s, dual=False)
-        solver = saddle_solver(metric.gram(A), A[zero])
+        solver = metric.solver(A, zero)
         if solver is None:
             raise NotProven("the equations of the correction are singular")
         point, last = Pair.of(x), math.inf
@@ -168,10 +168,9 @@ class PrimalProver:
                 if size >= 0.5 * last or (not zero.size and best is not None):
                     break
                 last = size
-            off = np.zeros(len(s))
-            if k < 2:
-                off[proper] = -(e.high + e.low)[proper] - s[proper]  # how far b - Ax is from s
-            point = point.plus(solver(A.T @ metric.times(off), -(e.high + e.low)[zero])[0])
+            off = -(e.high + e.low)
+            off[proper] = off[proper] - s[proper] if k < 2 else 0.0  # how far b - Ax is from s
+            point = point.plus(solver(np.zeros(len(x)), off)[0])
         if best is None:
             raise why
         return best

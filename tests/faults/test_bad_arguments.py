@@ -139,14 +139,3 @@ def test_solver_names_may_be_in_any_case():
     assert solve_m_step(objective, "Newton").solver == "newton"
     assert solve_m_step(objective, "Clarabel", tol=1e-4).solver == "CLARABEL"
     assert alternate(random_pairs(0), solver="NEWTON").history[1].kind == "descent"
-
-
-@pytest.mark.parametrize("mask", [np.ma.nomask, False])
-def test_a_masked_array_that_masks_nothing_is_an_array(mask):
-    points, labels, similar, weight = (
-        np.ma.array(values, mask=mask) for values in (X, Y, [[0, 1]], [2.0])
-    )
-    fitted = SERAPH().fit(points, labels).metric_
-    np.testing.assert_array_equal(fitted, SERAPH().fit(X, Y).metric_)
-    pairs = PairSet.from_constraints(points, similar, [(0, 2)], weight)
-    assert type(pairs.points) is type(pairs.similar) is type(pairs.labeled_weights) is np.ndarray
