@@ -277,7 +277,15 @@ def write_math(translator: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+NAME_TOGGLES = """addEventListener("DOMContentLoaded", () => {
+  for (const mark of document.querySelectorAll("summary > .toctree-toggle"))
+    mark.parentElement.ariaLabel = `Below ${mark.closest("li").querySelector("a").textContent}`;
+});"""
+"""For screen readers: the theme's sidebar opens its lists by signs without a name."""
+
+
 def setup(app: Any) -> None:
+    app.add_js_file(None, body=NAME_TOGGLES)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     course = CourseExport()
     app.connect("builder-inited", course.start, priority=100)
