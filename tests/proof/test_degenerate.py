@@ -11,6 +11,7 @@ import scipy
 
 from seraph_cvx.proof import certify_problem, check_certificate
 from seraph_cvx.proof.certify import _searched
+from seraph_cvx.proof.point import judge_point
 from seraph_cvx.proof.program import Cone, ConicProgram
 from seraph_cvx.proof.quadratic import convexified
 from seraph_cvx.proof.start import Start
@@ -77,6 +78,14 @@ def bisection(order=12):
     return cp.Problem(cp.Maximize(cp.sum(y)), [slack >> 0])
 
 
+def smoothing(n=300):
+    """The nearest points to rough ones whose fourth differences are not negative: a stiff one."""
+    x, t = cp.Variable(n), np.linspace(0.0, 1.0, n)
+    data = np.exp(t) + 0.1 * np.random.default_rng(0).normal(size=n)
+    form = cp.quad_form(x, scipy.sparse.eye_array(n, format="csc"))
+    return cp.Problem(cp.Minimize(form - 2.0 * data @ x), [cp.diff(x, 4) >= 0])
+
+
 CASES = {
     "portfolio, OSQP": (portfolio, "OSQP", 1e-6),
     "path, HIGHS": (shortest_path, "HIGHS", 0.0),
@@ -84,6 +93,7 @@ CASES = {
     "peak": (smallest_peak, "HIGHS", 1e-15),
     "cut": (largest_cut, "CLARABEL", 1e-6),
     "cut, SCS": (largest_cut, "SCS", 1e-6),
+    "smoothing": (smoothing, "CLARABEL", 1e-6),
     "face": (bisection, "CLARABEL", 1e-6),
 }
 """Problems, solvers whose answers are the start, and the gaps that are proven."""
@@ -131,6 +141,28 @@ def test_only_contradictions_by_rounding_are_moved():
     pair = x[0] + x[1]
     problem = cp.Problem(cp.Minimize(x[2]), [pair <= 0, pair >= 1e-4, x[2] == 1e10])
     assert certify_problem(problem).infeasible
+
+
+@pytest.mark.parametrize("left", [2.8e-17, 1e-9])
+def test_what_cancellation_left_of_a_sum_is_moved(left):
+    """Nothing in its own row is as large as the numbers that it may be a difference of."""
+    x = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(x[2]), [x[0] + x[1] == -left, cp.sum(x) == 1])
+    certificate = certify_problem(problem)
+    assert certificate.infeasible == (left == 1e-9)
+    if not certificate.infeasible:
+        assert 1.0 <= certificate.lower <= certificate.upper <= np.nextafter(1.0, 2.0)
+        assert "1 right side moved by at most 2.8" in certificate.claim
+
+
+def test_a_large_sparse_form_is_judged_sparse():
+    """As a dense array it would take 28.8 GB."""
+    x = cp.Variable(60_000)
+    form = cp.quad_form(x, cp.psd_wrap(scipy.sparse.eye_array(60_000, format="csc")))
+    x.value = np.zeros(60_000)
+    report = judge_point(cp.Problem(cp.Minimize(form), [x >= 0]))
+    assert report.is_feasible
+    assert np.allclose(report.objective, 0.0, rtol=0.0, atol=1e-300)
 
 
 def test_bounds_of_the_users_are_not_moved():
