@@ -533,8 +533,8 @@ def _add_bounds(
                 _add_dual(evidence, inner, point, faces, tolerance, steps)
                 outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
                 evidence.add(None, upper_bound(program, outer, tolerance, steps))
-                if evidence.gap(program) <= NEAR:
-                    break
+                if evidence.gap(program) <= NEAR or (is_quadratic and evidence.primal is None):
+                    break  # linear programs need no interior
 
 
 def _add_bracket(
