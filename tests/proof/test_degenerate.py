@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy
 
-from seraph_cvx.proof import certify_problem, check_certificate
+from seraph_cvx.proof import certify_problem, check_certificate, cones, gram
 from seraph_cvx.proof.certify import _searched
+from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.point import judge_point
 from seraph_cvx.proof.program import Cone, ConicProgram
 from seraph_cvx.proof.quadratic import convexified
@@ -210,3 +211,32 @@ def test_equations_that_contradict_by_rounding_are_moved_beside_other_cones(cone
     # by more than rounding
     far = [sums[0], cp.sum(P, axis=0) == np.full(4, 0.25 + 1e-9)]
     assert certify_problem(cp.Problem(problem.objective, [*far, P >= 0.0])).infeasible
+
+
+@pytest.mark.parametrize("dual", [True, False])
+@pytest.mark.parametrize("with_form", [True, False])
+def test_a_large_second_order_cone_has_the_same_metric_as_a_matrix(dual, with_form, monkeypatch):
+    rng = np.random.default_rng(0)
+    product = ConeProduct((Cone("zero", 2), Cone("nonnegative", 3), Cone("second_order", 40)))
+    A = scipy.sparse.csc_array(rng.normal(size=(45, 6)))
+    point = np.concatenate([np.zeros(2), rng.uniform(0.5, 2.0, 3), [8.0], rng.normal(size=39)])
+    g, f = rng.normal(size=6), rng.normal(size=45)
+    Q = scipy.sparse.csc_array(np.eye(6)) if with_form else None
+    found = []
+    for most in (30, 100):
+        monkeypatch.setattr(cones, "MOST_ROWS", most)
+        metric = product.metric(point, dual)
+        assert metric.Z.shape[1] == (most == 30)
+        found.append(np.concatenate(metric.solver(A, product.zero, Q)(g, f)))
+    np.testing.assert_allclose(*found, rtol=1e-8)
+
+
+def test_a_long_norm_in_many_variables_is_proven_in_sparse_equations(monkeypatch):
+    """Its metric, a matrix, would make A'WA a dense one of 3,000 rows."""
+    n = 3_000
+    x, data = cp.Variable(n), np.random.default_rng(0).normal(size=n)
+    problem = cp.Problem(cp.Minimize(cp.norm(x - data)), [cp.diff(x) >= 0])
+    problem.solve(solver="CLARABEL")
+    monkeypatch.setattr(gram, "MOST_DENSE", 1_000)
+    certificate = certify_problem(problem)
+    assert certificate.relative_gap <= 1e-6
