@@ -33,17 +33,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class Weights:
-    """The weights of SERAPH's objective, which SERAPHCV chooses itself."""
+class Parameters:
+    """The parameters of SERAPH; apart from scikit-learn's classes, or mypy would accept any."""
 
     unlabeled_weight: float | str = RECOMMENDED.unlabeled_weight
     trace_weight: float | str = RECOMMENDED.trace_weight
-
-
-@dataclass(eq=False, repr=False)
-class FitParameters:
-    """The parameters that SERAPH, its relatives and SERAPHCV have in common."""
-
     threshold: float = 1.0
     sharpness: float | None = RECOMMENDED.sharpness
     algorithm: str = "em"
@@ -67,20 +61,6 @@ class FitParameters:
     time_limit: float | None = None
     callback: Callable[[Iteration, FloatArray], object] | None = None
     on_interrupt: str = "raise"
-
-    def _manifold_term(self, points: FloatArray) -> FloatArray | None:
-        """The manifold term of the points, where it has a weight."""
-        if check_number(self.laplacian_weight, "laplacian_weight", 0.0) == 0.0:
-            return None
-        from ..penalties import manifold_term
-
-        return manifold_term(points, self.laplacian_weight, self.laplacian_neighbors)
-
-
-@dataclass(eq=False, repr=False)
-class Parameters(FitParameters, Weights):  # Weights are the first fields
-    """The parameters of SERAPH; apart from scikit-learn's classes, or mypy would accept any."""
-
     setting: str | None = None
 
 
@@ -126,7 +106,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             self._require_direct(pairs)
         elif self.algorithm != "em":
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
-        manifold_term = self._manifold_term(pairs.points)
+        manifold_term = None
+        if check_number(self.laplacian_weight, "laplacian_weight", 0.0) > 0.0:
+            from ..penalties import manifold_term as term_of
+
+            manifold_term = term_of(pairs.points, self.laplacian_weight, self.laplacian_neighbors)
         if self.unlabeled_pairs is not None:
             pairs = pairs.sampled(self.unlabeled_pairs, self.random_state)
         return self._setting().first_m_step(
@@ -277,7 +261,14 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
     @property
     def m_step_objective_(self) -> MStepObjective:
         """The last M-step, which `certificate_` is about."""
-        return m_step_of(self.certificate_)
+        certificate = self.certificate_
+        if certificate is None or certificate.objective is None:
+            raise AttributeError(
+                "m_step_objective_ is the M-step of a certificate, and this fit has none: "
+                'algorithm="direct" has no M-steps, and a time limit may leave no time to certify '
+                "one."
+            )
+        return certificate.objective
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8) with the distance of `pair_distance`.
@@ -291,7 +282,10 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         ----------
         pairs : (k, 2, m) array_like
         """
-        return similar_probability(self.pair_distance(pairs), self.threshold_)
+        distances, threshold = self.pair_distance(pairs), self.threshold_
+        # the sign is exact; below a negative threshold no probability is as large as 1/2
+        scores = (distances - threshold) * (distances + abs(threshold))
+        return np.asarray(posterior_similar(scores))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What notebooks show: scikit-learn's box and, once fitted, a card beside it."""
@@ -310,22 +304,3 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         from ..display.notebook import beside
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
-
-
-def m_step_of(certificate: Certificate | None) -> MStepObjective:
-    """The M-step that a fit's certificate is about; an AttributeError where there is none."""
-    if certificate is None or certificate.objective is None:
-        raise AttributeError(
-            "m_step_objective_ is the M-step of a certificate, and this fit has none: "
-            'algorithm="direct" has no M-steps, and a time limit may leave no time to certify one.'
-        )
-    return certificate.objective
-
-
-def similar_probability(distances: FloatArray, threshold: float) -> FloatArray:
-    """The probability of (8) that pairs at these distances are similar; 1/2 at the threshold.
-
-    Below a negative threshold there is no distance, and no probability is as large as 1/2.
-    """
-    scores = (distances - threshold) * (distances + abs(threshold))  # the sign is exact
-    return np.asarray(posterior_similar(scores))

@@ -23,9 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
-    LabeledKFold,
     LabeledOnly,
     NotCertified,
     PairSERAPH,
@@ -50,7 +48,6 @@ MODELS = {
     "SERAPH, sample": SERAPH(unlabeled_pairs=99, random_state=0, max_iter=2),
     "PairSERAPH": PairSERAPH(),
     "KernelSERAPH": KernelSERAPH(gamma=0.3),
-    "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="known_accuracy"),
 }
 DATA = {
     "SERAPH, frame": (FRAME, Y),
@@ -88,8 +85,6 @@ def content(model):
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_model_comes_back_bit_for_bit(fitted, tmp_path, kind):
     model = fitted[kind]
-    if kind == "SERAPHCV":  # a fit that failed has no score
-        model.cv_results_["mean_test_score"][1] = np.nan
     again = through_a_file(model, tmp_path)
     assert type(again) is type(model)
     assert content(vars(again)) == content(vars(model))
@@ -146,7 +141,6 @@ NOT_WRITTEN = {
     r"`extra_` is <object .* give such a value": with_remark(extra_=object()),
     "`remark` is nothing it learns": with_remark(remark="a good one"),
     r"`parameters\.kernel` is <function": KernelSERAPH(lambda a, b: float(a @ b), tol=1e-3),
-    r"`parameters\.cv` is LabeledKFold.*best_est": SERAPHCV([1.0], (0.0,), cv=LabeledKFold(2)),
     "MyOwnSERAPH cannot be saved: only SERAPH, PairSERAPH": MyOwnSERAPH(),
     r"not SERAPH\. .* save pipeline\[:-1\]": make_pipeline(
         StandardScaler(), SERAPH(), LabeledOnly()
@@ -169,8 +163,6 @@ def test_failure_path_models_that_are_not_written(tmp_path, message):
     assert not list(tmp_path.iterdir())
     if "save pipeline" in message:  # the cures work
         through_a_file(model[:-1], tmp_path)
-    if "best_est" in message:
-        assert through_a_file(model.best_estimator_, tmp_path).trace_weight == 1.0
 
 
 # Refused on loading

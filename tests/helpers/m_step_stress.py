@@ -21,7 +21,6 @@ import numpy as np
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
     PairSERAPH,
     certify,
@@ -77,7 +76,7 @@ def fitted_once(rng):
     X, y = random_points(rng, n, m), np.full(n, -1)
     known = rng.choice(n, size=int(rng.integers(4, n // 2 + 1)), replace=False)
     y[known] = np.arange(len(known)) % int(rng.integers(2, 4))
-    kind = str(rng.choice(["classes", "constraints", "pairs", "kernel", "search"]))
+    kind = str(rng.choice(["classes", "constraints", "pairs", "kernel"]))
     settings = {
         "trace_weight": float(10.0 ** rng.uniform(-2.0, 1.5)),
         "sharpness": [None, float(rng.uniform(1.1, 4.0))][rng.integers(2)],
@@ -97,13 +96,8 @@ def fitted_once(rng):
     if kind in ("classes", "constraints") and rng.random() < 0.5:
         names = rng.choice(list(PENALTIES), size=int(rng.integers(1, 3)), replace=False)
         settings["penalties"] = [PENALTIES[name](rng, m) for name in names]
-    if kind == "search":
-        weights = [settings.pop("trace_weight"), 1.0]
-        mus = [settings.pop("unlabeled_weight")]
-        model = SERAPHCV(trace_weights=weights, unlabeled_weights=mus, cv=2, **settings)
-    else:
-        cls = {"pairs": PairSERAPH, "kernel": KernelSERAPH}.get(kind, SERAPH)
-        model = cls(**settings, **({"kernel": "rbf"} if kind == "kernel" else {}))
+    cls = {"pairs": PairSERAPH, "kernel": KernelSERAPH}.get(kind, SERAPH)
+    model = cls(**settings, **({"kernel": "rbf"} if kind == "kernel" else {}))
     if kind == "constraints":
         rows = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
         rng.shuffle(rows)

@@ -50,7 +50,6 @@ from stress_families import (
 import seraph_cvx.estimators.base
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
     MStepObjective,
     PairSERAPH,
@@ -289,7 +288,7 @@ def estimators(rng):
     ]:
         settings |= more if chance(rng, share) else {}
     settings["allow_unattained"] = "setting" in settings
-    kind = one_of(rng, [SERAPH, SERAPH, KernelSERAPH, PairSERAPH, SERAPHCV])
+    kind = one_of(rng, [SERAPH, SERAPH, KernelSERAPH, PairSERAPH])
     more, arguments = {}, (X, y)
     if kind is SERAPH:
         block = one_of(rng, ["ridge", "trace bound", "diagonal metric", "sparse metric"])
@@ -302,12 +301,10 @@ def estimators(rng):
     elif kind is KernelSERAPH:
         settings["kernel"] = one_of(rng, ["rbf", "linear", "poly"])
         arguments = X / scale, y
-    elif kind is PairSERAPH:
+    else:
         rows = some_of(rng, all_pairs(len(X)), 12, 12)
         arguments = X[rows], np.where(rng.random(len(rows)) < 0.5, 1, -1)
         more["confidence"] = decades(rng, -1, 1, size=len(rows)) if chance(rng, 0.5) else None
-    else:
-        settings = {"trace_weights": [0.1, 1.0], "cv": 2, "max_iter": 2}
     with quiet_alternations() as runs:
         model = kind(**settings).fit(*arguments, **more)
         certificates = [model.certificate_]
