@@ -226,7 +226,7 @@ SECTIONS = {
     ),
     "lecture/README": (
         *(f"/course/chapter{number}" for number in range(1, 11)),
-        *("/exercises/README", "/course/symbols"),
+        *("/exercises/README", "symbols"),
         *("The paper's equations </course/paper>", "teacher"),
     ),
     "exercises/README": (
