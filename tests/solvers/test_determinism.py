@@ -130,16 +130,16 @@ def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samp
 
 def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, monkeypatch):
     """Or it would sum in another order while another fit holds BLAS to one thread."""
-    certify, threads = base.certify, set()
+    mix, threads = base.mix_with_reference, set()
 
     def watched(*given, **more):
         libraries = ThreadpoolController().select(user_api="blas").info()
         threads.update(library["num_threads"] for library in libraries)
-        return certify(*given, **more)
+        return mix(*given, **more)
 
-    monkeypatch.setattr(base, "certify", watched)
+    monkeypatch.setattr(base, "mix_with_reference", watched)
     with threadpool_limits(2, user_api="blas"):
-        bits(MODELS["drawn pairs"], samplings[0])
+        bits(MODELS["em"], samplings[0])
     assert threads == {1}
 
 
