@@ -160,7 +160,8 @@ def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
         *((page, "Problem set") for page in problems),
         ("paper.html", "The paper's equations"),
     ]
-    first, *others = (cell.rest(part) for cell, part in zip(cells, shown, strict=True) if part)
+    parts = [cell.rest(part) for cell, part in zip(cells, shown, strict=True)]
+    first, *others = filter(None, parts)
     title, line, rest = first.partition("=\n\n")
     page = title + line + raw(listed(links)) + rest + "".join(others)
     page += raw(PROGRAM)

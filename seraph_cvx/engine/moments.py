@@ -101,7 +101,7 @@ class PairMoments:
         """The largest weight of a pair, or more."""
         c = self.sums.labels.confidence
         of_labeled = 1.0 if c is None else float(np.max(c, initial=0.0))
-        return max(of_labeled, self.unlabeled_weight * self.sums.stands_for)
+        return max(of_labeled, self.unlabeled_weight)
 
     @cached_property
     def similar(self) -> FloatArray:
@@ -249,7 +249,7 @@ class PairMoments:
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if sums.is_sampled or sums.n_unlabeled < sums.labels.n_labeled:
+        if sums.n_unlabeled < sums.labels.n_labeled:
             anywhere = np.zeros((sums.points.shape[1],) * 2)
             return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
         # without a sweep, all pairs less the labeled ones, each once:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..certificate import Certificate, certify
+from ..certificate import Certificate
 from ..engine.distances import Factor, as_factor
-from ..engine.passes import Limit, OutOfTime
-from ..fit.alternation import SECONDS_TO_FINISH, Alternation, Iteration, run_alternation
+from ..engine.passes import Limit
+from ..fit.alternation import Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
@@ -49,11 +49,9 @@ class Parameters:
     allow_unattained: bool = False
     n_jobs: int | None = None
     verbose: int = 0
-    random_state: Any = None
     laplacian_weight: float = 0.0
     laplacian_neighbors: int = 7
     identity_share: float | str = RECOMMENDED.identity_share
-    unlabeled_pairs: int | None = None
     accelerate: bool = True
     penalties: Sequence[Penalty] = ()
     reference: str = RECOMMENDED.reference
@@ -111,8 +109,6 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             from ..penalties import manifold_term as term_of
 
             manifold_term = term_of(pairs.points, self.laplacian_weight, self.laplacian_neighbors)
-        if self.unlabeled_pairs is not None:
-            pairs = pairs.sampled(self.unlabeled_pairs, self.random_state)
         return self._setting().first_m_step(
             pairs, self.algorithm, self.threshold, manifold_term, self.n_jobs, tuple(self.penalties)
         )
@@ -180,33 +176,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             raise RuntimeError(run.message)
         self.certificate_ = run.m_step.certificate
         self.history_, self.status_, self.n_iter_ = run.history, run.status, len(run.history)
-        message = run.message
-        if first.pairs.drawn is not None:
-            message = self._certify_all_pairs(run) or message
-        return run.m_step.found, message
-
-    def _certify_all_pairs(self, run: Alternation) -> str:
-        """Certify over all pairs a metric that was learned from some; what is missing, in words."""
-        whole = replace(run.objective, pairs=run.objective.pairs.whole)
-        is_over = run.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-        seconds, self.certificate_ = SECONDS_TO_FINISH if is_over else np.inf, None
-        try:
-            with whole.limit.granted(seconds):
-                metric = np.asarray(run.metric)
-                self.certificate_ = certify(whole, metric, enough=self.m_step_tol)
-        except OutOfTime:
-            if run.objective.limit.is_interrupted:
-                self.status_ = Status.INTERRUPTED
-                return "Interrupted before the certificate over all pairs was computed."
-        gap = np.inf if self.certificate_ is None else self.certificate_.relative_gap
-        if run.status is not Status.CERTIFIED or gap <= self.m_step_tol:
-            return ""
-        self.status_ = Status.INACCURATE
-        return (
-            f"Learned from {self.unlabeled_pairs} unlabeled pairs: over all pairs the certified "
-            f"relative gap is {gap:.2g}, more than m_step_tol={self.m_step_tol:.2g}. Draw more "
-            "pairs for a smaller one, or set m_step_tol to what is enough."
-        )
+        return run.m_step.found, run.message
 
     def _descend(
         self, first: MStepObjective, watch: FitWatch | None

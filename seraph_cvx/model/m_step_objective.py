@@ -429,10 +429,9 @@ class MStepObjective:
     def _direction_without_similar_pairs(self) -> FloatArray | None:
         """A direction that other pairs have but no similar one, by exact ranks, or None."""
         points, links = self.pairs.points, self.pairs.labels.similar_links
-        counted, drawn = self.pairs.labels.labeled_links, self.pairs.drawn
+        counted = self.pairs.labels.labeled_links
         if self.mu > 0.0:
-            everyone = np.column_stack(np.broadcast_arrays(0, np.arange(len(points))))
-            counted = everyone if drawn is None else np.vstack([counted, drawn])
+            counted = np.column_stack(np.broadcast_arrays(0, np.arange(len(points))))
         rank = rank_unless_spanning(points, links, counted)
         if rank is None:
             return None

@@ -100,6 +100,9 @@ def test_the_site_and_the_course_in_it(tmp_path, request):
     assert sum(weights) < MOST_BYTES_OF_THE_COURSE
     for path in CHAPTERS:
         check_notebook(site / "course" / f"{path.stem}.ipynb")
+        shown = (site / "course" / f"{path.stem}.html").read_text(encoding="utf-8")
+        code = len(re.findall(r"^@app\.cell$", path.read_text(encoding="utf-8"), re.M))
+        assert shown.count('<div class="highlight-python') == code > 0, path.name
     check_links(site)
     cards = (site / "course" / "failures.html").read_text(encoding="utf-8")
     assert (cards.count("<b>Proved:</b>"), cards.count("<h2>")) == (9, 9)

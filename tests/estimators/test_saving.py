@@ -7,7 +7,6 @@ import io
 import json
 import os
 import tracemalloc
-import warnings
 import zipfile
 from functools import reduce
 from operator import getitem
@@ -25,7 +24,6 @@ from seraph_cvx import (
     SERAPH,
     KernelSERAPH,
     LabeledOnly,
-    NotCertified,
     PairSERAPH,
     PairSet,
     certify,
@@ -45,7 +43,6 @@ MODELS = {
     "SERAPH, direct": SERAPH(algorithm="direct", tol=1e-3),
     "SERAPH, cut": SERAPH(n_components=2, trace_weight=np.float64(0.3)),
     "SERAPH, frame": SERAPH().set_output(transform="pandas"),
-    "SERAPH, sample": SERAPH(unlabeled_pairs=99, random_state=0, max_iter=2),
     "PairSERAPH": PairSERAPH(),
     "KernelSERAPH": KernelSERAPH(gamma=0.3),
 }
@@ -60,9 +57,7 @@ DATA = {
 def fitted():
     """Every kind of model, fitted, by name, and a pipeline."""
     models = {**MODELS, "Pipeline": make_pipeline(StandardScaler(), SERAPH())}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertified)  # of the sample
-        return {kind: model.fit(*DATA.get(kind, (X, Y))) for kind, model in models.items()}
+    return {kind: model.fit(*DATA.get(kind, (X, Y))) for kind, model in models.items()}
 
 
 def through_a_file(model, folder):
@@ -360,10 +355,9 @@ def test_failure_path_an_entry_that_is_not_where_it_says(path, offset):
 def test_pairs_of_a_file_are_of_its_points(rows):
     points, rows = np.eye(3), np.array(rows)
     none = np.empty((0, 2), dtype=np.int64)
-    for labels, drawn in ((LabeledPairs(rows, none), None), (LabeledPairs(none, none), rows)):
-        packed = pack(PairSet(points, labels, drawn=drawn), "pairs", arrays := {})
-        with pytest.raises((ValueError, IndexError)):
-            unpack(packed, arrays)
+    packed = pack(PairSet(points, LabeledPairs(rows, none)), "pairs", arrays := {})
+    with pytest.raises((ValueError, IndexError)):
+        unpack(packed, arrays)
 
 
 def test_a_loaded_model_has_the_m_step_of_its_certificate(tmp_path):

@@ -83,14 +83,11 @@ def fitted_once(rng):
         "threshold": float(rng.choice([1.0, 0.3, 4.0])),
         "max_iter": [None, 1, 3][rng.integers(3)],
         "allow_unattained": True,
-        "random_state": 0,
     }
     mu = [0.0, "ratio", "full", 0.3][rng.integers(4)]
     settings["unlabeled_weight"] = "ratio" if mu == "full" and settings["sharpness"] is None else mu
     if rng.random() < 0.2:
         settings["trace_weight"] = 0.0
-    if rng.random() < 0.2 and mu != 0.0:
-        settings["unlabeled_pairs"] = int(rng.integers(5, 60))
     if rng.random() < 0.15:
         settings |= {"laplacian_weight": 0.1, "laplacian_neighbors": 3}
     if kind in ("classes", "constraints") and rng.random() < 0.5:
@@ -148,9 +145,6 @@ def value(content, L):
         q = 1.0 / (1.0 + np.exp(np.clip(a * (forms(X, previous) - eta), -700.0, 700.0)))
     if data["soft_labels"] is not None:
         q[is_unlabeled] = numbers(data["soft_labels"])
-    if data["drawn"] is not None:
-        c = np.zeros((n, n))
-        c[tuple(np.array(data["drawn"]).T)] = mu * np.sum(is_unlabeled) / len(data["drawn"])
     weights = [1.0] * len(labeled) if data["confidence"] is None else numbers(data["confidence"])
     for k, ((i, j), weight) in enumerate(zip(labeled, weights, strict=True)):
         c[i, j], q[i, j] = weight, float(k < len(data["similar"]))

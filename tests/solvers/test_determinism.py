@@ -24,7 +24,6 @@ MODELS = {
     "em": SERAPH(),
     "hyper": SERAPH(setting="hyper"),
     "direct": SERAPH(algorithm="direct"),
-    "drawn pairs": SERAPH(unlabeled_pairs=200, random_state=3, m_step_tol=0.1),
     "kernel": KernelSERAPH(setting="hyper"),
 }
 
@@ -47,12 +46,6 @@ def bits(model, sampling):
 def test_a_fit_repeated_is_the_same_to_the_last_bit(name, samplings):
     for sampling in samplings:
         assert bits(MODELS[name], sampling) == bits(MODELS[name], sampling)
-
-
-def test_another_seed_draws_other_pairs(samplings):
-    """Or the test above would say nothing about seeds."""
-    other = SERAPH(**{**MODELS["drawn pairs"].get_params(), "random_state": 4})
-    assert bits(other, samplings[0]) != bits(MODELS["drawn pairs"], samplings[0])
 
 
 def test_a_fit_leaves_the_callers_random_numbers_and_points_alone(samplings):
@@ -137,16 +130,16 @@ def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samp
 
 def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, monkeypatch):
     """Or it would sum in another order while another fit holds BLAS to one thread."""
-    certify, threads = base.certify, set()
+    mix, threads = base.mix_with_reference, set()
 
     def watched(*given, **more):
         libraries = ThreadpoolController().select(user_api="blas").info()
         threads.update(library["num_threads"] for library in libraries)
-        return certify(*given, **more)
+        return mix(*given, **more)
 
-    monkeypatch.setattr(base, "certify", watched)
+    monkeypatch.setattr(base, "mix_with_reference", watched)
     with threadpool_limits(2, user_api="blas"):
-        bits(MODELS["drawn pairs"], samplings[0])
+        bits(MODELS["em"], samplings[0])
     assert threads == {1}
 
 
