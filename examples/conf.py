@@ -176,7 +176,7 @@ class CourseExport:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, app: Any) -> None:
-        for page in COURSE.glob("*.rst"):  # of a chapter that is no more
+        for page in (*COURSE.glob("*.rst"), *HERE.glob("api/*.rst")):  # of what may be gone
             page.unlink()
         export = HERE / "lecture" / "export.py"
         log = (Path(app.doctreedir) / "course.txt").open("w")
