@@ -29,6 +29,10 @@ MIXED = (
     "Distances and transform use metric_: A mixed with a reference after the fit, since few labels "
     "say nothing about the directions that A leaves out. No certificate is about the mixture."
 )
+ABSTAINED = (
+    "Distances and transform use the Euclidean metric instead: held-out labels do not show that A "
+    "helps."
+)
 NOT_MIXED = "Distances and transform use this A itself."
 
 _LINE = (
@@ -176,7 +180,8 @@ def estimator_card(model: Any) -> str:
         words = ["There is no certificate: (7), which was descended, is not convex."]
     if certificate is not None:
         words = [_bounds_in_words(certificate), OF_A]
-    words.append(MIXED if model.is_mixed_ else NOT_MIXED)
+    is_euclidean = getattr(model, "abstained_", False)
+    words.append(ABSTAINED if is_euclidean else MIXED if model.is_mixed_ else NOT_MIXED)
     return card(
         f"{type(model).__name__}, fitted",
         *_status(model.status_),

@@ -322,7 +322,7 @@ class MStepObjective:
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
         """The soft labels' second moment sum_U q(+1) v v', in the coordinates of the data."""
-        back = self.moments.whitening.T @ self.moments.typical.everything
+        back = self.moments.unwhitening
         return read_only(symmetrize(back.T @ self.soft_label_sums.matrix @ back))
 
     @cached_property
