@@ -53,8 +53,7 @@ assert accuracy["kernel and manifold"] > 0.99
 # %%
 # With only four labels per ring, it matters which points they are. In three other draws of rings
 # and labels the accuracy of the kernel alone was 0.91 to 0.97, and 1 with this weight of the
-# manifold term. With a tenth of the weight it was below 1: choose the weight with care (see
-# SERAPHCV).
+# manifold term. With a tenth of the weight it was below 1: choose the weight with care.
 
 # %%
 # The points, and their first two coordinates under each model. Colors are the true rings.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .estimators.pair_seraph import PairSERAPH
     from .estimators.saving import load_model, save_model
     from .estimators.seraph import SERAPH
-    from .estimators.seraph_cv import SERAPHCV
     from .fit.path import seraph_path
     from .m_step.explain import explain_convexity
     from .m_step.statement import state_m_step
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "SERAPH",
-    "SERAPHCV",
     "KernelSERAPH",
     "LabeledKFold",
     "LabeledOnly",
@@ -59,7 +57,6 @@ __all__ = [
 
 _LAZY_MODULES = {
     "SERAPH": "estimators.seraph",
-    "SERAPHCV": "estimators.seraph_cv",
     "LabeledKFold": "estimators.half_labeled",
     "LabeledOnly": "estimators.half_labeled",
     "known_accuracy": "estimators.half_labeled",

@@ -8,13 +8,6 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_1_to_6 import (
-        INNER_PRODUCT,
-        METRIC_CONE,
-        OTHER_METRICS,
-        PROJECTION,
-        PROJECTION_CONDITIONS,
-    )
     from lecture import formulas
     from sklearn.datasets import load_iris, load_wine
     from sklearn.preprocessing import StandardScaler
@@ -43,7 +36,7 @@ def _():
 
     It should never be negative, whatever the two flowers. That is a condition on *A* alone:
 
-    {formulas(METRIC_CONE)}
+    {formulas("METRIC_CONE")}
 
     Such an *A* is called **positive semidefinite** (PSD). Written in its eigenvectors, *A* is
     diagonal, so the condition says: no eigenvalue is negative. An eigenvalue of 0 is allowed: a
@@ -138,7 +131,7 @@ def _():
     of their entries, so that ⟨*C*, *vv*<sup>⊤</sup>⟩ = *v*<sup>⊤</sup>*Cv*, and ‖*B*‖, the
     Frobenius norm, is the square root of ⟨*B*, *B*⟩.
 
-    {formulas(PROJECTION)}
+    {formulas("PROJECTION")}
 
     **Why.** Three steps, and each one is short.
 
@@ -196,11 +189,11 @@ def _():
     eigenvectors. So it is PSD itself, and it is orthogonal to *A*: where one eigenvalue is
     positive, the other is 0.
 
-    {formulas(PROJECTION_CONDITIONS)}
+    {formulas("PROJECTION_CONDITIONS")}
 
     **Why this is enough.** Let *C* be any other metric.
 
-    {formulas(OTHER_METRICS)}
+    {formulas("OTHER_METRICS")}
 
     The last term is 2⟨*C*, *A* − *B*⟩ − 0 ≥ 0, because the inner product of two PSD matrices is
     never negative (question 2). So *C* is farther away, its squared distance by at least
@@ -261,7 +254,7 @@ def _():
     /// details | 2. Why is ⟨*C*, *A*⟩ ≥ 0 for all PSD *A* if and only if *C* is PSD?
     Write *A* in its eigenvectors:
 
-    {formulas(INNER_PRODUCT)}
+    {formulas("INNER_PRODUCT")}
 
     If *C* is PSD, this is a sum of products of numbers ≥ 0. If it is not, some *v* has
     *v*<sup>⊤</sup>*Cv* < 0; take *A* = *vv*<sup>⊤</sup>. The matrices that have

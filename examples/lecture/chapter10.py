@@ -14,8 +14,6 @@ with app.setup:
     from drag import Drag
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
     from failures import EXAMPLES, GALLERY, WELL_POSED
-    from formulas_7 import CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP
-    from formulas_10 import CLAIM, ERROR, SHRUNK, SMALLEST_TRACE, TRACE_BOUND, TRACE_SQUARES
     from lecture import formulas
     from live import (
         ask_all,
@@ -49,7 +47,7 @@ def _():
     matrix. CVXPY turns **every** problem that passes its rules into one form (chapter 8), so one
     certificate for that form serves them all.
 
-    {formulas(CONE_PROGRAM, CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
+    {formulas("CONE_PROGRAM", "CONE_PROGRAM_DUAL", "CONE_PROGRAM_GAP")}
 
     The optimum is the infimum of *c*<sup>⊤</sup>*x*. Two separate statements enclose it (to
     maximize, change the sign of *c*, and they change places):
@@ -66,13 +64,13 @@ def _():
     A problem small enough to hold in your hand: of all metrics of three features that meet these
     two equations, which has the smallest trace?
 
-    {formulas(SMALLEST_TRACE)}
+    {formulas("SMALLEST_TRACE")}
 
     The metric in which every entry is 1/2 is PSD and meets both equations. So the optimum is **at
     most** 3/2. Two multipliers, λ₁ and λ₂, one for each equation, prove how low it can be. (In the
     form of 10.1 they would be −2λ₁ and −2λ₂.)
 
-    {formulas(TRACE_BOUND)}
+    {formulas("TRACE_BOUND")}
 
     *B*₁ has ones in the places (1, 2), (2, 1), (2, 3) and (3, 2), so that
     ⟨*B*₁, *A*⟩ = 2(*A*₁₂ + *A*₂₃) = 2, and *B*₂ has ones in (1, 3) and (3, 1), so that
@@ -83,7 +81,7 @@ def _():
 
     Multiply this out:
 
-    {formulas(TRACE_SQUARES)}
+    {formulas("TRACE_SQUARES")}
 
     1. *If* both fractions are ≥ 0, this is a sum of squares, so *M*(λ) is PSD.
     2. *Only if:* *v* = (1, 0, −1) leaves 2(1 + λ₂) of it, and *v* = (1, 2λ₁, 1) leaves
@@ -93,8 +91,8 @@ def _():
 
     ### Your point
 
-    Drag the point, or use the arrow keys or the two sliders. The dashed line joins all points with
-    the same bound, if yours is one; the dotted one is where it is 3/2.
+    Drag the point, or use the arrow keys or the two sliders. If your point is feasible, it proves a
+    bound: all points on the dashed line have the same one, those on the dotted line have 3/2.
     """)
 
 
@@ -149,7 +147,7 @@ def _():
     −10⁻⁹, the number 2λ₁ + λ₂ proves nothing and may well be too high. So repair λ first, as in
     chapter 4. Here λ = 0 is an anchor, since *M*(0) = *I*:
 
-    {formulas(SHRUNK)}
+    {formulas("SHRUNK")}
 
     Take the largest τ ≤ 1 for which *M*(τλ) is PSD; the bound is then τ(2λ₁ + λ₂). Below, SCS is
     stopped after more and more steps, and everything after it is exact, in fractions.
@@ -255,7 +253,7 @@ def _(stops, too_high):
     By its default tolerance on the gap that stands for *i* digits: 8 for Clarabel, 5 for SCS, 6
     for CVXOPT. Let us take it at its word:
 
-    {formulas(CLAIM)}
+    {formulas("CLAIM")}
 
     and no constraint may be violated by more than 10<sup>−*i*</sup>, in its own units: the worst
     entry of an equation or inequality, minus the least eigenvalue of a matrix that should be PSD,
@@ -264,7 +262,7 @@ def _(stops, too_high):
     optimum has a proved enclosure, and the point is judged in intervals (`certificate.point`). So
     the error is enclosed as well:
 
-    {formulas(ERROR)}
+    {formulas("ERROR")}
 
     - **Proved:** χ₂ is at most 10<sup>−*i*</sup>. The claim follows from the proof.
     - **Refuted:** χ₁ is more than 10<sup>−*i*</sup>. The claim contradicts the proof.
@@ -275,7 +273,7 @@ def _(stops, too_high):
 
     "Infeasible" and "unbounded" are claims too. A λ in the dual cone with *F*<sup>⊤</sup>λ = 0 and
     ⟨*h*, λ⟩ < 0 proves the first: at a feasible *x* the number ⟨λ, *h* − *Fx*⟩ would be ≥ 0, and it
-    is ⟨*h*, λ⟩. A feasible point and a ray, a *x* with −*Fx* in the cone and *c*<sup>⊤</sup>*x* <
+    is ⟨*h*, λ⟩. A feasible point and a ray, an *x* with −*Fx* in the cone and *c*<sup>⊤</sup>*x* <
     0, prove the second. A proved feasible point refutes the first, a finite lower bound the second.
 
     ### Your turn
@@ -312,7 +310,7 @@ def _():
     ## 10.5 Digits claimed, digits proved
 
     Four problems with nothing wrong in them. On the left each solver answers with its default
-    tolerances. The black mark is what "optimal" stands for. Green are the digits that are
+    tolerances. The upright mark is what "optimal" stands for. Green are the digits that are
     proved, gray those that are open, and orange those that are claimed and refuted. On the
     right SCS and Clarabel are asked for 2, 4, 6 and 8 digits. A point below the diagonal claims
     more than is proved.
@@ -371,8 +369,7 @@ def _(levels, races, tolerances):
     {_words.count("refuted")} are refuted and {_words.count("not yet")} are open. A refuted claim is
     not fraud. A solver tests residuals, in its own scaling and relative to norms of its own
     choice; how many digits of the *value* that is worth, it does not know. And the proof has its
-    limits too: the relative gaps of these four enclosures are from {min(_widths):.0e} to
-    {max(_widths):.0e}.
+    limits too: the largest relative gap of these four enclosures is {max(_widths):.0e}.
 
     ## 10.6 A gallery of failures
 

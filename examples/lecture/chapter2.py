@@ -12,18 +12,9 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_1_to_6 import (
-        CONVEX_FUNCTION,
-        ENTROPY_CURVATURE,
-        LOGISTIC_CURVATURE,
-        LOGISTIC_IDENTITY,
-        OBJECTIVE,
-        SURPRISE,
-    )
     from lecture import formulas, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
-    from seraph_cvx.display.formulas import M_STEP, M_STEP_ONE_TERM, PROBABILITY
     from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 
 
@@ -46,7 +37,7 @@ def _():
     **dissimilar** (*y* = −1, the set 𝒟). Near points should be similar. So we let the probability
     of *y* = +1 fall with the squared distance, by the logistic function:
 
-    {formulas(PROBABILITY)}
+    {formulas("PROBABILITY")}
 
     The threshold η is the squared distance at which both labels are equally likely. For pair *k*
     let *v*ₖ be the difference of its points and *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η its **score**:
@@ -112,7 +103,7 @@ def _():
     independent, as the paper does. Its negative logarithm is a sum of **surprises**, one for each
     labeled pair, which we want to be small:
 
-    {formulas(SURPRISE)}
+    {formulas("SURPRISE")}
 
     ## 2.3 The unlabeled pairs, and a penalty
 
@@ -122,7 +113,7 @@ def _():
     its rank low. In our pictures the guess is the paper's first one, *q*(−1) = 1. That is the
     **M-step**:
 
-    {formulas(M_STEP)}
+    {formulas("M_STEP")}
 
     **One sign.** From here on we minimize *f* = −ℱ, the same problem with the sign changed.
 
@@ -131,7 +122,7 @@ def _():
     A label *y* = −1 costs the same logistic term as *y* = +1, less
     the score, which is affine in *A*. All that is linear goes into one matrix *G*:
 
-    {formulas(LOGISTIC_IDENTITY, M_STEP_ONE_TERM)}
+    {formulas("LOGISTIC_IDENTITY", "M_STEP_ONE_TERM")}
 
     *c*ₖ is the weight of a pair: 1 if it is labeled, or how sure we are of its label, and μ if it
     has none. *b*ₖ is the weight of its label −1: 0 if it is similar, *c*ₖ if dissimilar, μ*q*(−1)
@@ -142,7 +133,7 @@ def _():
 
     A function is convex if it nowhere rises above its chord:
 
-    {formulas(CONVEX_FUNCTION, LOGISTIC_CURVATURE)}
+    {formulas("CONVEX_FUNCTION", "LOGISTIC_CURVATURE")}
 
     Five rules do it, and none of them needs a Hessian of *f*.
 
@@ -213,7 +204,7 @@ def _():
     In truth nobody gives us soft labels. The paper's objective puts the posterior itself in their
     place, so that each unlabeled pair pays its **entropy**: be sure of yourself, either way.
 
-    {formulas(OBJECTIVE, ENTROPY_CURVATURE)}
+    {formulas("OBJECTIVE", "ENTROPY_CURVATURE")}
 
     The entropy *H*(σ(*s*)) is small for near pairs, small for far ones, and largest in between. At
     *s* = 0 its curvature is −¼: there it bulges above its chords.

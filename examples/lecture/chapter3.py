@@ -8,23 +8,9 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_1_to_6 import (
-        CONE_INFIMUM,
-        DUAL_SLOPE,
-        GRADIENT,
-        LAGRANGIAN,
-        LOGISTIC_CONJUGATE,
-        MOMENTS,
-        OPTIMALITY,
-        SORTED_LAGRANGIAN,
-        SPLIT_M_STEP,
-        TOUCHING_POINT,
-        WEAK_DUALITY,
-    )
     from lecture import formulas, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
-    from seraph_cvx.display.formulas import DUAL, M_STEP_ONE_TERM
 
 
 @app.cell(hide_code=True)
@@ -43,7 +29,7 @@ def _():
 
     We start from the M-step as a minimization, with one logistic term per pair:
 
-    {formulas(M_STEP_ONE_TERM)}
+    {formulas("M_STEP_ONE_TERM")}
 
     Recall the letters: *c*ₖ > 0 is the weight of pair *k*, *b*ₖ (from 0 to *c*ₖ) the part of it
     that says "dissimilar", *R* = λ*I* the penalty.
@@ -53,14 +39,14 @@ def _():
     The metric *A* sits inside *N* logistic terms. Pull it out: let each score *s*ₖ be a variable of
     its own, tied to *A* by an equation. The problem is the same, but now it has **constraints**.
 
-    {formulas(SPLIT_M_STEP)}
+    {formulas("SPLIT_M_STEP")}
 
     ## 3.2 The Lagrangian
 
     Allow the equations to be broken, at a price. Equation *k* gets a multiplier, which we write as
     *c*ₖ*p*ₖ; what *p*ₖ means will become clear. *A* ⪰ 0 stays a constraint.
 
-    {formulas(LAGRANGIAN)}
+    {formulas("LAGRANGIAN")}
 
     Where the equations hold, the price is 0 and Λ = *f*(*A*), whatever *p* is. So the infimum of Λ
     over **all** *A* ⪰ 0 and *s* is at most the minimum of *f*: a lower bound for each *p*.
@@ -69,7 +55,7 @@ def _():
 
     What belongs to *s* is a sum over pairs; what belongs to *A* is linear:
 
-    {formulas(SORTED_LAGRANGIAN)}
+    {formulas("SORTED_LAGRANGIAN")}
 
     So the minimum splits: one number *s*ₖ at a time, and the matrix *A* by itself.
 
@@ -78,11 +64,11 @@ def _():
     Minimize the logistic term minus *ps* over the number *s*. This is convex in *s* (chapter 2), so
     for 0 < *p* < 1 it is least where its derivative σ(*s*) − *p* is zero:
 
-    {formulas(TOUCHING_POINT)}
+    {formulas("TOUCHING_POINT")}
 
     Collect the first and the last logarithm: what is left is the **entropy** of *p*.
 
-    {formulas(LOGISTIC_CONJUGATE)}
+    {formulas("LOGISTIC_CONJUGATE")}
 
     At *p* = 0 and *p* = 1 no *s* is best, but the infimum is 0 = *H*(0) = *H*(1). The **conjugate**
     of a function is the largest *ps* minus the function, so that of the logistic term is
@@ -103,13 +89,13 @@ def _():
     then, with multiples of that *A*, as low as we like; or it is never negative, and *A* = 0 is
     best. By chapter 1 the second case is that *M*(*p*) is PSD.
 
-    {formulas(CONE_INFIMUM)}
+    {formulas("CONE_INFIMUM")}
 
     ## 3.5 The dual: maximum entropy
 
     What is left of Λ is the lower bound *D*(*p*). The best bound is the **dual**:
 
-    {formulas(DUAL)}
+    {formulas("DUAL")}
 
     Read it in words. Give each pair a probability *p*ₖ of being dissimilar. Be **as undecided as
     possible**: maximize the entropy, and pay η per unit of weight that you call dissimilar beyond
@@ -124,7 +110,7 @@ def _():
 
     Subtract *D*(*p*) from *f*(*A*), for any metric *A* and any feasible *p*:
 
-    {formulas(WEAK_DUALITY)}
+    {formulas("WEAK_DUALITY")}
 
     Each term of the sum is ≥ 0 by 3.3, the inner product by 3.4. So *f*(*A*) − *D*(*p*), the
     **duality gap**, bounds how far *f*(*A*) is above the optimum, and nobody needs to know who
@@ -189,14 +175,14 @@ def _():
     The gap is zero if and only if each of its nonnegative terms is. In the sum that means that *s*ₖ
     is the minimizer of 3.3, so *p*ₖ = σ(*s*ₖ). These are the optimality conditions:
 
-    {formulas(OPTIMALITY)}
+    {formulas("OPTIMALITY")}
 
     ### Can they always be met?
 
     Put *p*ₖ = σ(*s*ₖ). Then *M*(*p*) is nothing but the **gradient** of
     *f* at *A*, since σ is the derivative of the logistic term:
 
-    {formulas(GRADIENT)}
+    {formulas("GRADIENT")}
 
     If *A* minimizes *f* over the cone,
 
@@ -278,7 +264,7 @@ def _():
     other one is *M*(*p*) ⪰ 0, and its multiplier is a PSD matrix; call it *A*. Its Lagrangian is
     *D*(*p*) + ⟨*A*, *M*(*p*)⟩, and we look for its stationary points:
 
-    {formulas(DUAL_SLOPE)}
+    {formulas("DUAL_SLOPE")}
 
     The slope is zero if and only if *p*ₖ = σ(*s*ₖ) with *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η: that is
     the model (8), the probability of "dissimilar". **Nobody had to assume the logistic function or
@@ -333,7 +319,7 @@ def _():
     /// details | 3. What does the dual look like where *A* is positive definite at the optimum?
     Then *M*(*p*) = 0 by complementary slackness:
 
-    {formulas(MOMENTS)}
+    {formulas("MOMENTS")}
 
     The moments under *p* match the moments of the data, up to the penalty. That is the classical
     form of maximum entropy; the inequality is what makes room for metrics of lower rank.

@@ -8,11 +8,9 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_1_to_6 import GAP_AT_A_METRIC, LONGER_STEP, PSD_PROOF
     from lecture import ceiling, floor, formulas, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
-    from seraph_cvx.display.formulas import ANCHORS, CERTIFICATE, DUAL, ROUNDING
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.proof.verified_psd import is_proven_positive_definite
     from seraph_cvx.solvers.solution import fista
@@ -36,7 +34,7 @@ def _():
     A solver stops and says "optimal". There is something better than trust: **every** feasible
     point *p* of the dual bounds *f* from below, for all metrics at once.
 
-    {formulas(DUAL, CERTIFICATE)}
+    {formulas("DUAL", "CERTIFICATE")}
 
     So a metric *A* and a feasible *p* enclose the optimum, and it does not matter where they came
     from. *A* is what the solver returned. Where does *p* come from?
@@ -47,7 +45,7 @@ def _():
     the same *p* at **any** metric *A*. Then the tangent of section 3.3 touches the logistic term of
     every pair just at its score, and of the gap (section 3.6) only the linear part is left:
 
-    {formulas(GAP_AT_A_METRIC)}
+    {formulas("GAP_AT_A_METRIC")}
 
     Two of the conditions of Karush, Kuhn and Tucker (KKT) are met by this choice; the other two
     are in the formula. *Feasible:* ∇*f*(*A*) ⪰ 0. *Complementary:* ⟨∇*f*(*A*), *A*⟩ = 0.
@@ -133,7 +131,7 @@ def _(power):
     *p* = *b*/*c* (repeat the labels). *M* is affine in *p*, so between *p* and an anchor the matrix
     is a mixture. Walk from *p* toward the anchor until it is PSD.
 
-    {formulas(ANCHORS)}
+    {formulas("ANCHORS")}
     """)
 
 
@@ -191,7 +189,7 @@ def _():
 
     The entries of *p*<sub>τ</sub> lie between those of *p* and 1. So *D* does not fall as τ grows:
 
-    {formulas(LONGER_STEP)}
+    {formulas("LONGER_STEP")}
 
     So for this anchor the largest feasible τ gives the best bound, and one eigenvalue gives that τ
     (the exercise). Near the optimum *M*(*p*) is nearly PSD, and if *M*(1) is positive definite, τ
@@ -204,7 +202,7 @@ def _():
     rounds each operation. Logarithms and exponentials are enclosed between two doubles. For sums,
     products and signs of eigenvalues, two tools turn computed numbers into theorems:
 
-    {formulas(ROUNDING, PSD_PROOF)}
+    {formulas("ROUNDING", "PSD_PROOF")}
 
     For a matrix of norm 1 a computed eigenvalue of 10⁻¹⁷ says nothing about the true one's sign.
     The second tool does: let *C* = *B* − δ*I* − *FF*<sup>⊤</sup> be the part of *B* that is left
@@ -231,7 +229,7 @@ def _():
 @app.cell(hide_code=True)
 def _(proved):
     mo.md(f"""
-    Down to 10 to the power −{max(proved)} it is proved. Below that there is **no verdict** but
+    It is proved down to 10<sup>−{max(proved)}</sup>. Below that there is **no verdict** but
     silence: the matrix may well be positive definite, but this proof, in double precision, cannot
     tell.
 
@@ -250,7 +248,7 @@ def _(proved):
     """)
 
 
-@app.cell
+@app.cell(hide_code=True)
 def _(best, objective):
     _judged = {"as solved": best.metric, "two decimals": np.round(best.metric, 2)}
     _rows = [

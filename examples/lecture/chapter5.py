@@ -8,12 +8,10 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_1_to_6 import CENTRAL_PATH, ON_A_FACE, PROJECTED_GRADIENT
     from lecture import formulas, some_irises
     from scipy.optimize import minimize
 
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
-    from seraph_cvx.display.formulas import FISTA
     from seraph_cvx.solvers.solution import fista, projected_gradient
 
 
@@ -22,7 +20,7 @@ def _():
     mo.md("""
     # 5 Solvers, and what they say of themselves
 
-    **Goal.** You can explain four ways to solve the M-step, what a step of each costs, by what
+    **Goal.** You can explain four ways to solve the M-step, what a step of each costs, how
     each one judges itself, and why that is not the same as being right.
 
     **Time.** 20 minutes. **You need** the projection of chapter 1 and the gap of chapter 4.
@@ -48,7 +46,7 @@ def _():
     Step against the gradient, then return to the cone: the paper's method. A step costs one
     pass over the pairs and one eigendecomposition.
 
-    {formulas(PROJECTED_GRADIENT, FISTA)}
+    {formulas("PROJECTED_GRADIENT", "FISTA")}
 
     FISTA takes the gradient a little farther in the direction of the last step (**momentum**).
     After *t* steps *f* is above its minimum by at most a constant times 1/*t* without momentum,
@@ -109,7 +107,7 @@ def _():
     grows without bound where an eigenvalue goes to 0. Minimize for a large ε by Newton's method,
     make ε smaller, repeat.
 
-    {formulas(CENTRAL_PATH)}
+    {formulas("CENTRAL_PATH")}
 
     On this path the gradient is a multiple of *A*<sup>−1</sup>, hence PSD: *p* = σ(*s*) is
     feasible, no anchor is needed, and by chapter 4 the gap is ⟨ε*A*<sup>−1</sup>, *A*⟩ = *m*ε.
@@ -181,7 +179,7 @@ def _(central):
     on *L*. No projection, no barrier and, if ρ is less than half of *m*, fewer unknowns; but the
     problem in *L* is not convex.
 
-    {formulas(ON_A_FACE)}
+    {formulas("ON_A_FACE")}
     """)
 
 

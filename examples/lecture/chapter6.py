@@ -8,14 +8,6 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLUE, GRAY, ORANGE, Moving, Panel
-    from formulas_1_to_6 import (
-        ENVELOPE,
-        LEAST_OVER_SOFT_LABELS,
-        LINEAR_PARTS,
-        OBJECTIVE,
-        ONE_FUNCTION,
-        THREE_LOSSES,
-    )
     from lecture import formulas
     from sklearn.datasets import load_wine
     from sklearn.neighbors import KNeighborsClassifier
@@ -23,7 +15,6 @@ with app.setup:
 
     from seraph_cvx import SERAPH, MStepObjective, PairSet, alternate, certify
     from seraph_cvx.datasets import load_sampling
-    from seraph_cvx.display.formulas import DESCENT, E_STEP, M_STEP
     from seraph_cvx.model.posterior import EntropyLoss, SharpenedLoss
 
 
@@ -47,7 +38,7 @@ def _():
     makes (7) nonconvex. So it alternates: soft labels *q* from the metric (E-step), a metric
     from the soft labels (M-step). Each half is convex.
 
-    {formulas(OBJECTIVE, E_STEP, M_STEP)}
+    {formulas("OBJECTIVE", "E_STEP", "M_STEP")}
     """)
 
 
@@ -112,13 +103,13 @@ def _(J, seven):
     *A*. As a function of *A* it must be the M-step: an unlabeled pair pays μ times the surprise
     that *q* expects. A term in *q* alone is still free. Take −μ*H*(*q*)/*a*:
 
-    {formulas(DESCENT)}
+    {formulas("DESCENT")}
 
     For which *q* is that least? Put *q*(+1) = 1 − *q*(−1) and set the derivative to zero: *q*(*y*)
     is proportional to *p*(*y*)<sup>*a*</sup>, and with *a* = 1 + μ that is the E-step (exercise 6
     has the details).
 
-    {formulas(LEAST_OVER_SOFT_LABELS)}
+    {formulas("LEAST_OVER_SOFT_LABELS")}
     """)
 
 
@@ -127,7 +118,7 @@ def _(pairs):
     _mu = pairs.resolve_unlabeled_weight("ratio")
     _weight = _mu**2 / (1 + _mu)
     mo.md(f"""
-    *J* is descended half by half, so it never rises. The last line is the point: at the best *q*
+    Each half step minimizes *J*, so it never rises. The last line is the point: at the best *q*
     an unlabeled pair pays its Rényi entropy *H*<sub>*a*</sub>, times μ(*a* − 1)/*a*. The paper's
     E-step has *a* = 1 + μ, so the entropy weighs μ²/(1 + μ) in *J* and μ in (7). On this data μ =
     {_mu:.4f}, and {_weight:.1e} is **{_mu / _weight:.0f} times smaller**: run to convergence, the
@@ -142,7 +133,7 @@ def _(pairs):
     *A* alone, and of the same form. They differ in **one scalar function** of the score of an
     unlabeled pair, and in the linear part *K*:
 
-    {formulas(ONE_FUNCTION, THREE_LOSSES, LINEAR_PARTS)}
+    {formulas("ONE_FUNCTION", "THREE_LOSSES", "LINEAR_PARTS")}
     """)
 
 
@@ -185,10 +176,10 @@ def _():
 
     *J* is not convex, so the certificate of chapter 4 does not apply to it. But:
 
-    {formulas(ENVELOPE)}
+    {formulas("ENVELOPE")}
 
-    For *q*(*A*) is the best *q*: the slope of *J* in *q* is zero there, and what is left of the
-    slope in *A* is that with *q* held still, the M-step's.
+    The reason: at the best *q* the slope of *J* in *q* is zero, so the slope in *A* is the same as
+    with *q* held fixed, and that is the slope of the M-step.
     """)
 
 

@@ -11,28 +11,6 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_7 import (
-        BOUNDED_MULTIPLIER,
-        CONE_CONSTRAINT,
-        CONE_PROGRAM,
-        CONE_PROGRAM_DUAL,
-        CONE_PROGRAM_GAP,
-        DUAL_CONE,
-        DUAL_OF_THE_DUAL,
-        GAP_LAGRANGIAN,
-        GENERAL_LAGRANGIAN,
-        GENERAL_WEAK_DUALITY,
-        LINE_BELOW,
-        NO_SLATER_POINT,
-        NOT_ATTAINED,
-        ONE_NUMBER,
-        PROGRAM_WITH_A_GAP,
-        SEPARATION,
-        STRICT_SEPARATION,
-        SUPPORT,
-        TWO_NUMBERS,
-        WEAKLY_INFEASIBLE,
-    )
     from lecture import enclosure, formulas, some_irises
 
     from seraph_cvx import (
@@ -59,14 +37,14 @@ def _():
     **In Boyd and Vandenberghe's book:** 2.5 and 2.6 (separation, dual cones), 5.1 to 5.3 (duality),
     5.6 (sensitivity), 5.8 and 5.9 (alternatives, generalized inequalities).
 
-    Chapter 3 derived one dual, for one problem. This chapter is the rule behind it, and its limits.
+    Chapter 3 derived one dual, for one problem. This chapter gives the general rule and its limits.
     Up to the middle of section 7.5 the letters are those of the book, where it says *Fx* + *g* ⪯ 0
     for our *Fx* ⪯ *h*: *x* is the variable, *f*₀ the cost, λ the multiplier, *L* the Lagrangian,
     *g* the dual function, *p*<sup>⋆</sup> the optimum. A multiplier that is a matrix is called *Z*.
 
     ## 7.1 A problem and its Lagrangian
 
-    {formulas(CONE_CONSTRAINT)}
+    {formulas("CONE_CONSTRAINT")}
 
     The variable is *x*, the cost is *f*₀(*x*), and *x* must keep *h* − *Fx* in a closed convex cone
     𝒦. The cost may be defined on a part of the space only, its **domain**. One form covers most of
@@ -79,7 +57,7 @@ def _():
     Now allow the constraint to be broken, at a price. A **multiplier** λ says what each unit of
     *h* − *Fx* is worth. Whoever leaves something over is paid for it; whoever takes too much pays.
 
-    {formulas(GENERAL_LAGRANGIAN)}
+    {formulas("GENERAL_LAGRANGIAN")}
 
     Hold *x* still: *L* is an affine function of λ, a straight line if λ is a number. So *g* is the
     lowest of many lines, and that makes it **concave**: at a mixture of two multipliers each line
@@ -91,7 +69,7 @@ def _():
     One number *x*, the cost (*x* − 2)², the constraint 1 − *x* ≥ 0. The best
     feasible point is *x* = 1, with *p*<sup>⋆</sup> = 1.
 
-    {formulas(ONE_NUMBER)}
+    {formulas("ONE_NUMBER")}
 
     Move the multiplier. On the left is the Lagrangian, on the right the dual function.
     """)
@@ -148,7 +126,7 @@ def _():
 
     A multiplier gives a bound if it never charges any point of 𝒦:
 
-    {formulas(DUAL_CONE)}
+    {formulas("DUAL_CONE")}
 
     Vectors without negative entries are their own dual cone (let *u* be each unit vector). So are
     the PSD matrices (chapter 1, question 2). For equations, 𝒦 = {{0}}, every λ will do: multipliers
@@ -156,7 +134,7 @@ def _():
 
     **Weak duality.** If *x* is feasible and λ is in the dual cone, then *g*(λ) ≤ *f*₀(*x*).
 
-    {formulas(GENERAL_WEAK_DUALITY)}
+    {formulas("GENERAL_WEAK_DUALITY")}
 
     1. *g*(λ) is the infimum over **all** *x*, and this *x* is one of them.
     2. *h* − *Fx* is in 𝒦 and λ in 𝒦<sup>∗</sup>, so we subtract a number ≥ 0. ∎
@@ -167,20 +145,20 @@ def _():
 
     Let the cost be linear, *c*<sup>⊤</sup>*x*. Sort the Lagrangian by its variables:
 
-    {formulas(CONE_PROGRAM)}
+    {formulas("CONE_PROGRAM")}
 
     It is affine in *x*, and *x* is free. (*F* may lead to matrices; then *F*<sup>⊤</sup>λ has the
     entries ⟨*F*ᵢ, λ⟩, where *F*ᵢ is what *F* makes of the *i*-th unit vector.) Either the vector in
     front of *x* is 0, or the infimum is −∞, which is no bound. So the dual has an equation:
 
-    {formulas(CONE_PROGRAM_DUAL, CONE_PROGRAM_GAP)}
+    {formulas("CONE_PROGRAM_DUAL", "CONE_PROGRAM_GAP")}
 
     For the gap, substitute −*F*<sup>⊤</sup>λ for *c*. It is 0 if and only if λ and *h* − *Fx* are
     orthogonal: **complementary slackness**, as in chapter 3.
 
     ### Two numbers
 
-    {formulas(TWO_NUMBERS)}
+    {formulas("TWO_NUMBERS")}
 
     *By hand:* *x*₁ ≥ 0, *x*₂ ≥ 0 and *x*₁*x*₂ ≥ 1, so that the sum is at least 2, at *x* = (1, 1).
     *The dual*, with a matrix *Z* as the multiplier: ⟨*Z*, *h* − *Fx*⟩ is *Z*₁₁*x*₁ + *Z*₂₂*x*₂ +
@@ -213,10 +191,9 @@ def _(of_dual, of_primal):
     {enclosure(of_dual.lower, of_dual.upper, 8)}. Its lower bound on a minimum comes from a
     multiplier, by weak duality; chapter 10 explains how it proves that an exact one exists.
 
-    /// details | Check: *x*₁ + 2*x*₂ is to be minimized with *x*₁ + *x*₂ ≥ 1, *x* ≥ 0. Prove that
-    it is ≥ 1. *x*₁ + 2*x*₂ = 1 + 1(*x*₁ + *x*₂ − 1) + 0*x*₁ + 1*x*₂: the multiplier λ = (1, 0, 1)
-    is in the dual cone and proves it. At *x* = (1, 0) the cost is 1, so that no other λ proves
-    more.
+    /// details | Check: why is *x*₁ + 2*x*₂ ≥ 1 wherever *x*₁ + *x*₂ ≥ 1 and *x* ≥ 0?
+    *x*₁ + 2*x*₂ = 1 + 1(*x*₁ + *x*₂ − 1) + 0*x*₁ + 1*x*₂: the multiplier λ = (1, 0, 1)
+    is in the dual cone and proves it. At *x* = (1, 0) the cost is 1, so no other λ proves more.
     ///
 
     ## 7.3 Strong duality and Slater's condition
@@ -237,7 +214,7 @@ def _(of_dual, of_primal):
 
     Where is *g*(λ) in this picture? Take a reachable point, and a λ in the dual cone:
 
-    {formulas(LINE_BELOW)}
+    {formulas("LINE_BELOW")}
 
     So the line with slope −λ that crosses *u* = 0 at the height *g*(λ) lies **below the whole value
     set**. (At the best λ it says what a change of the right side is worth: the optimum is at least
@@ -317,7 +294,7 @@ def _():
        0 the function would again fall without bound. So λ is in 𝒦<sup>∗</sup>. Let the *t* of step
        3 go up to *p*<sup>⋆</sup>:
 
-    {formulas(SEPARATION)}
+    {formulas("SEPARATION")}
 
     5. *The plane is not vertical.* **Here we use Slater's condition, and only here.** Suppose that
        μ = 0. Then λ ≠ 0, and ⟨λ, *u*⟩ ≥ 0 at all reachable points. Because *h* − *Fx̃* is in the
@@ -327,7 +304,7 @@ def _():
     6. *Read off the bound.* Divide by μ, and write λ for λ/μ. For **any** *x* in the domain the
        following point is reachable, because *h* + *u* − *Fx* = 0 is in 𝒦:
 
-    {formulas(SUPPORT)}
+    {formulas("SUPPORT")}
 
     The infimum over *x* is *g*(λ), so *p*<sup>⋆</sup> ≤ *g*(λ). Weak duality is the other half. ∎
 
@@ -348,7 +325,7 @@ def _():
 
     ### (a) A gap
 
-    {formulas(PROGRAM_WITH_A_GAP)}
+    {formulas("PROGRAM_WITH_A_GAP")}
 
     *The primal.* A PSD matrix with a 0 on its diagonal has zeros in that row: else the 2 × 2
     determinant with this 0 would be negative. So *x*₁ = 1, and **the optimum is 1**, at *x* = (1,
@@ -356,14 +333,14 @@ def _():
 
     *The dual.* ⟨*Z*, *h* − *Fx*⟩ is *Z*₁₁*x*₁ + *Z*₂₃(1 − *x*₁) + *Z*₃₃*x*₂, hence
 
-    {formulas(GAP_LAGRANGIAN)}
+    {formulas("GAP_LAGRANGIAN")}
 
     The dual is to maximize −*Z*₂₃ with *Z*₁₁ = 1 + *Z*₂₃, *Z*₃₃ = 0 and *Z* PSD. Again the 0 on the
     diagonal forces *Z*₂₃ = 0. So **the dual optimum is 0**: both have an optimum, and the gap is 1.
 
     ### (b) An optimum that nobody attains
 
-    {formulas(NOT_ATTAINED)}
+    {formulas("NOT_ATTAINED")}
 
     *x*₁*x*₂ ≥ 1 forces *x*₁ > 0, and *x* = (1/θ, θ) is feasible for every θ > 0. So the infimum is
     0, and it is not attained. Slater's condition holds, at *x* = (2, 2): there is no gap, and the
@@ -371,7 +348,7 @@ def _():
 
     ### (c) Weakly infeasible
 
-    {formulas(WEAKLY_INFEASIBLE)}
+    {formulas("WEAKLY_INFEASIBLE")}
 
     No *x* will do. But write 1/*x* for the 0, a change as small as you like, and the matrix is PSD:
     the problem is **weakly infeasible**. A proof by a multiplier would be a *Z* in 𝒦<sup>∗</sup>
@@ -466,7 +443,7 @@ def _(bounded, proofs):
       these the optimum is proved to lie in {enclosure(bounded.lower, bounded.upper, 8)}. You can
       find such multipliers by hand:
 
-    {formulas(BOUNDED_MULTIPLIER)}
+    {formulas("BOUNDED_MULTIPLIER")}
 
     With |*x*₂| ≤ 10 that is at least 1 − 10δ, for any δ > 0. For a free *x*₂ it is no bound at all.
 
@@ -497,9 +474,9 @@ def _(tolerant):
     plus *I*/1000 must be PSD. It proves that this optimum lies in
     **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
 
-    /// details | Check: add the constraint *x*₂ ≤ 100 to (b). What is the optimum, and is it
-    attained? *x*₁ ≥ 1/*x*₂ ≥ 1/100, and (1/100, 100) is feasible: 1/100, attained. An optimum that
-    runs away is held by a bound, and moves by a little.
+    /// details | Check: what is the optimum of (b) with *x*₂ ≤ 100, and is it attained?
+    *x*₁ ≥ 1/*x*₂ ≥ 1/100, and (1/100, 100) is feasible: 1/100, attained. A bound
+    keeps the optimum from escaping to infinity, and changes its value only a little.
     ///
 
     ## 7.5 Why our dual needs no Slater
@@ -515,12 +492,13 @@ def _(tolerant):
        converges to an *x* in it. Then *h* + *u* − *Fx* is in 𝒦, because 𝒦 is closed, and *f*₀(*x*)
        ≤ *t*, because *f*₀ is continuous. So *x* reaches the limit.
     2. *Separate with room to spare.* Let δ > 0. The point (0, *p*<sup>⋆</sup> − δ) is not
-       reachable. Because the value set is closed, it has a nearest point. Put a plane through that
-       one, across the shortest way. The whole value set lies behind it, or else a short step from
-       the nearest point into the set, which is convex, would come nearer. The point itself lies in
-       front of the plane, by the length of the way:
+       reachable. Because the value set is closed, one of its points is nearest to that point. Put a
+       plane through the nearest point, perpendicular to the segment between the two. The set
+       lies behind the plane: otherwise, since it is convex, a short step from the nearest point
+       into the set would come nearer. The unreachable point lies in front of the plane, at a
+       positive distance:
 
-    {formulas(STRICT_SEPARATION)}
+    {formulas("STRICT_SEPARATION")}
 
     3. *Signs.* μ ≥ 0 and λ in 𝒦<sup>∗</sup>, as in step 4 of section 7.3. And μ ≠ 0: with μ = 0 the
        infimum would be positive, but a feasible *x* makes a point with *u* = 0 reachable, where the
@@ -539,7 +517,7 @@ def _(tolerant):
     of chapter 4). The theorem applies. The multiplier of *M*(*p*) ⪰ 0 is a metric *A*, and the dual
     function is −*f*(*A*):
 
-    {formulas(DUAL_OF_THE_DUAL)}
+    {formulas("DUAL_OF_THE_DUAL")}
 
     because the logistic term is the largest *H*(*p*ₖ) + *p*ₖ*s*ₖ (section 3.3). So
     **inf *f* = max *D* for every trace weight λ ≥ 0**, and the maximum is attained, because a
@@ -619,7 +597,7 @@ def _(best_lower, best_upper):
     1 for every pair that *u* sees. *M*(1) is PSD and *f* falls, so that this is 0, and therefore,
     for every *p* in [0, 1]<sup>*N*</sup>:
 
-    {formulas(NO_SLATER_POINT)}
+    {formulas("NO_SLATER_POINT")}
 
     So *M*(*p*) is never positive definite. It had to be so: if the dual had a Slater point, then by
     section 7.3 it would have an optimal multiplier, and that is a metric that minimizes *f*.

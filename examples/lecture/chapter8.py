@@ -11,29 +11,6 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_8 import (
-        BOTH_DIRECTIONS,
-        CONIC_M_STEP,
-        CONIC_PROGRAM,
-        CONVEX_CONE,
-        DUAL_AS_IMAGE,
-        DUAL_CONE,
-        DUAL_SIZES,
-        ENTROPY_CONE,
-        EXPONENTIAL_CONE,
-        EXPONENTIAL_DUAL,
-        HALF_SPACES,
-        LEAST_PRODUCT,
-        LOGISTIC_CONES,
-        PAIR_CONDITIONS,
-        PAIR_MULTIPLIERS,
-        SECOND_ORDER_CONE,
-        SELF_DUAL,
-        SIZES,
-        TRIANGLE,
-        TWO_BY_TWO,
-        TWO_PRODUCTS,
-    )
     from lecture import ceiling, enclosure, floor, formulas, some_irises
 
     from seraph_cvx import (
@@ -64,7 +41,7 @@ def _():
     A conic solver has never heard of metrics or logarithms. It takes one kind of problem (some take
     a quadratic objective, too):
 
-    {formulas(CONIC_PROGRAM)}
+    {formulas("CONIC_PROGRAM")}
 
     The letters are those of chapter 7: λ is a multiplier, not the trace weight. All that is not
     linear must be in the cone 𝒦. Three kinds of cones are enough for (11):
@@ -72,7 +49,7 @@ def _():
 
     ## 8.1 Cones and their duals
 
-    {formulas(CONVEX_CONE, DUAL_CONE)}
+    {formulas("CONVEX_CONE", "DUAL_CONE_IN_COORDINATES")}
 
     (In this section and the next, *x* is a point of the space in which the cone lies.) The
     multiplier of a constraint *h* − *Fx* ∈ 𝒦 lies in the dual cone: then λ<sup>⊤</sup>(*h* − *Fx*)
@@ -89,7 +66,7 @@ def _():
 
     ### The second-order cone
 
-    {formulas(SECOND_ORDER_CONE, SELF_DUAL)}
+    {formulas("SECOND_ORDER_CONE", "SELF_DUAL")}
 
     It is its own dual, in two steps.
 
@@ -100,7 +77,7 @@ def _():
 
     ### Metrics of two features are a second-order cone
 
-    {formulas(TWO_BY_TWO)}
+    {formulas("TWO_BY_TWO")}
 
     1. *Change variables.* Let ξ be half the trace of *A*, and *x* = (*A*₁₁ − ξ, *A*₁₂). Then *A* =
        ξ*I* + *B*, where *B* has the diagonal *x*₁, −*x*₁ and *x*₂ beside it.
@@ -111,7 +88,7 @@ def _():
 
     Even the inner products agree, up to a factor of 2:
 
-    {formulas(TWO_PRODUCTS)}
+    {formulas("TWO_PRODUCTS")}
     """)
 
 
@@ -181,8 +158,8 @@ def _():
     So with two features a solver needs no PSD cone: 𝒬 will do. From three features on we use the
     PSD cone itself.
 
-    /// details | Check: is the matrix with the diagonal 3, 1 and 2 beside it a metric? Use the
-    cone. No: ξ = 2 and *x* = (1, 2), whose length √5 is more than 2. The least eigenvalue is 2 −
+    /// details | Check: by the cone, is the matrix with the diagonal 3, 1 and 2 beside it a metric?
+    No: ξ = 2 and *x* = (1, 2), whose length √5 is more than 2. The least eigenvalue is 2 −
     √5.
     ///
 
@@ -190,12 +167,12 @@ def _():
 
     The logistic term needs one cone more. It lives in three dimensions:
 
-    {formulas(EXPONENTIAL_CONE)}
+    {formulas("EXPONENTIAL_CONE")}
 
     The second line adds the limits of the first: (*x*₁, δ, *x*₃ + δ) satisfies the first line for
     δ > 0, and goes to (*x*₁, 0, *x*₃). It makes the cone closed. **Why is it a convex cone?**
 
-    {formulas(HALF_SPACES)}
+    {formulas("HALF_SPACES")}
 
     1. *The maximum.* The exponential function is convex, so it lies above its tangent at each θ:
        at *x*₁/*x*₂ it is at least *e*<sup>θ</sup>(1 + *x*₁/*x*₂ − θ), with equality if θ is
@@ -226,12 +203,12 @@ def _():
     4. *λ₁ < 0 < λ₃:* a convex function of *x*₁. It is least where its slope, λ₁ +
        λ₃*e*<sup>*x*₁</sup>, is zero. Put in *e*<sup>*x*₁</sup> = −λ₁/λ₃:
 
-    {formulas(LEAST_PRODUCT)}
+    {formulas("LEAST_PRODUCT")}
 
     It is ≥ 0 if and only if the logarithm is at most 1 − λ₂/λ₁ (divide by λ₁ < 0, which reverses
     the inequality). Take exponentials, and multiply by λ₃ and by *e*<sup>λ₂/λ₁</sup>:
 
-    {formulas(EXPONENTIAL_DUAL, DUAL_AS_IMAGE)}
+    {formulas("EXPONENTIAL_DUAL", "DUAL_AS_IMAGE")}
 
     The last line only renames: put these three numbers into the definition of ℰ. The exponential
     cone is **not** its own dual: (0, 1, 0) is in the dual, but ℰ has no point with *x*₁ = 0, *x*₂ =
@@ -265,12 +242,12 @@ def _():
 
     Give the term a bound ξ of its own, and two helpers χ₁ and χ₂:
 
-    {formulas(LOGISTIC_CONES)}
+    {formulas("LOGISTIC_CONES")}
 
     In both triples the middle entry is 1, so they say *e*<sup>−ξ</sup> ≤ χ₁ and
     *e*<sup>*s*−ξ</sup> ≤ χ₂. What both directions use is
 
-    {formulas(BOTH_DIRECTIONS)}
+    {formulas("BOTH_DIRECTIONS")}
 
     1. *From left to right.* Choose χ₁ = *e*<sup>−ξ</sup> and χ₂ = *e*<sup>*s*−ξ</sup>. Both triples
        are in ℰ, and 1 + *e*<sup>*s*</sup> ≤ *e*<sup>ξ</sup> makes the sum at most 1.
@@ -314,7 +291,7 @@ def _(proved):
 
     Apply this to every pair. What is left is linear, but for *A* ⪰ 0:
 
-    {formulas(CONIC_M_STEP)}
+    {formulas("CONIC_M_STEP")}
 
     ### The same, by CVXPY
 
@@ -411,21 +388,21 @@ def _(F, objective, stages, triangle):
     them are in exponential cones. The matrix *F* is sparse: {_zeros:.1%} of its entries are zeros,
     and solvers depend on that.
 
-    {formulas(SIZES)}
+    {formulas("SIZES")}
 
     ### The dual is a little smaller
 
     The dual of chapter 3 has no logistic terms but entropies, two for each pair, and an entropy
     is one exponential cone without any inequality:
 
-    {formulas(ENTROPY_CONE)}
+    {formulas("ENTROPY_CONE")}
 
     Why: divide −*p* times the logarithm of *p* ≥ ξ by *p* > 0, take exponentials, multiply by *p*.
     (At *p* = 0 both sides say ξ ≤ 0.) So each pair has the variables *p*ₖ and two bounds, and 6
     rows. The cones for *p* and 1 − *p* leave no room outside of [0, 1], so that needs no rows.
     *M*(*p*) ⪰ 0 is one triangle of a matrix.
 
-    {formulas(DUAL_SIZES)}
+    {formulas("DUAL_SIZES")}
 
     Both grow **linearly in the number of pairs**, and that grows with the square of the number of
     points. CVXPY counts the same:
@@ -476,7 +453,7 @@ def _(sizes, triangle):
     A solver sees vectors, and of a symmetric matrix only one triangle. Off the diagonal each entry
     is multiplied by the square root of 2, because it stands for two:
 
-    {formulas(TRIANGLE)}
+    {formulas("TRIANGLE")}
 
     With it, lengths and angles of vectors are those of matrices. Two things need that:
 
@@ -519,7 +496,7 @@ def _(of_matrices, plain, scaled):
     score written out in the cones. (There are some: *A* = *I* and large ξₖ satisfy all constraints
     strictly, Slater's condition.)
 
-    {formulas(PAIR_CONDITIONS)}
+    {formulas("PAIR_CONDITIONS")}
 
     1. *First line.* The Lagrangian is least at the optimum, so its slopes are 0. ξₖ stands in the
        cost and, with a minus, in both cones: that is the first equation. χ₁ and χ₂ stand in one
@@ -530,7 +507,7 @@ def _(of_matrices, plain, scaled):
        −ξₖ. For λ′ the same, with *x*₁ = *s*ₖ − ξₖ.
     3. *Together.* The second line gives λ₁′ = *e*<sup>*s*ₖ</sup>λ₁; their sum is −*c*ₖ.
 
-    {formulas(PAIR_MULTIPLIERS)}
+    {formulas("PAIR_MULTIPLIERS")}
 
     The probabilities of chapter 3 are in the solver's dual vector, though nobody asked for them.
     """)
@@ -579,7 +556,7 @@ def _(apart):
 
     SCS stops when its **residuals** are small: how far *h* − *Fx* is from a point of 𝒦, how far
     *F*<sup>⊤</sup>λ + *c* is from 0, and how far the two objectives are apart, each compared with
-    the size of the numbers in it. All of that is measured in *F*, *h* and *c*. Nothing of it says
+    the size of the numbers in it. All of that is measured in *F*, *h* and *c*. None of it says
     that *A* is a metric, or how far *f*(*A*) is from the optimum of (11). Ask SCS for a few digits:
     """)
 
@@ -700,9 +677,9 @@ def _(objective, optimum, problem):
 def _(N, objective, triangle):
     _unlabeled = objective.pairs.n_unlabeled
     mo.md(f"""
-    /// details | Check: SCS reports *f*(*A*) = 20.1, and 20.3 is a proved lower bound. What follows
-    for *A*? It is no metric: the bound holds for all metrics. So *A* has a negative eigenvalue, or
-    the value was not computed at *A*.
+    /// details | Check: SCS reports *f*(*A*) = 20.1, but 20.3 is a proved lower bound. What is *A*?
+    Not a metric, since the bound holds for all metrics: *A* has a negative eigenvalue. Or the value
+    was not computed at *A*.
     ///
 
     ## Questions

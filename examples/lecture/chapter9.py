@@ -8,37 +8,6 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from drawing import BLACK, BLUE, GRAY, GREEN, ORANGE, Moving, Panel
-    from formulas_9 import (
-        ADMM,
-        ADMM_DIFFERENCE,
-        ADMM_DISTANCE,
-        ADMM_INSERTED,
-        ADMM_SIGNS,
-        AUGMENTED_LAGRANGIAN,
-        CURVATURE_BOUND,
-        DESCENT_LEMMA,
-        FACTOR_MOVE,
-        FISTA_RATE,
-        GRADIENT_DIFFERENCE,
-        GRADIENT_RATE,
-        GRADIENT_SUM,
-        LIPSCHITZ_GRADIENT,
-        MIXED_METRIC,
-        MOMENTUM_FITS,
-        MULTIPLIER_STEP,
-        P_STEP,
-        POTENTIAL,
-        SLOPE_ON_THE_WAY,
-        SPARE_COLUMN,
-        SPLIT_DUAL,
-        STATIONARY_IS_OPTIMAL,
-        STEP_GUARANTEE,
-        STEP_PROOF,
-        STEP_SUM,
-        STEP_TO_THE_MIXTURE,
-        THREE_POINTS,
-        WEIGHTS_OF_MOMENTUM,
-    )
     from lecture import formulas, some_irises
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -46,7 +15,6 @@ with app.setup:
     from sklearn.preprocessing import StandardScaler
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
-    from seraph_cvx.display.formulas import FISTA
 
 
 @app.cell(hide_code=True)
@@ -72,11 +40,11 @@ def _():
     All that the first two methods need to know of *f* is that it is convex and that its gradient
     has a **Lipschitz constant** ℓ:
 
-    {formulas(LIPSCHITZ_GRADIENT)}
+    {formulas("LIPSCHITZ_GRADIENT")}
 
     Then *f* lies below a parabola that touches it at *A*. This is the **descent lemma**:
 
-    {formulas(DESCENT_LEMMA)}
+    {formulas("DESCENT_LEMMA")}
 
     **Proof.** Walk from *A* to *B* in a straight line and look at the slope at *A* + θ(*B* − *A*).
 
@@ -84,7 +52,7 @@ def _():
        *A*. That is at most the product of their norms (Cauchy and Schwarz).
     2. The two points are θ‖*B* − *A*‖ apart, so the gradients differ by at most ℓθ‖*B* − *A*‖:
 
-    {formulas(SLOPE_ON_THE_WAY)}
+    {formulas("SLOPE_ON_THE_WAY")}
 
     3. The slopes from θ = 0 to θ = 1 add up to *f*(*B*) − *f*(*A*): integrate. The integral of θ
        is ½. ∎
@@ -93,7 +61,7 @@ def _():
 
     In the M-step only the probabilities σ(*s*ₖ) change with the metric:
 
-    {formulas(GRADIENT_DIFFERENCE)}
+    {formulas("GRADIENT_DIFFERENCE")}
 
     1. Here ξₖ is the change of σ(*s*ₖ) from *A* to *B*. The slope of σ is σ(*s*)σ(−*s*), at most ¼.
        So σ changes by at most ¼ of what the score changes: the second line.
@@ -101,7 +69,7 @@ def _():
        *v*ₖ*v*ₖ<sup>⊤</sup>, and the norm of *v*ₖ*v*ₖ<sup>⊤</sup> is ‖*v*ₖ‖²: the third line.
     3. In the first line *v*ₖ*v*ₖ<sup>⊤</sup> brings ‖*v*ₖ‖² once more. Add up the norms. ∎
 
-    {formulas(CURVATURE_BOUND)}
+    {formulas("CURVATURE_BOUND")}
 
     Here is the M-step of chapter 5, on 30 irises, in our own few lines of NumPy. The package has
     the same ℓ, as `smoothness_bound`.
@@ -154,7 +122,7 @@ def _(ell):
     Take a projected gradient step from *Y* to *A*. Without momentum *Y* is the metric where you
     are; let it be any symmetric matrix. Then *A* can be compared with **every** metric *C*:
 
-    {formulas(STEP_GUARANTEE)}
+    {formulas("STEP_GUARANTEE")}
 
     Read it as a bargain: either *A* is as good as *C*, or the step came closer to *C*.
 
@@ -162,7 +130,7 @@ def _(ell):
 
     Three inequalities, one line each:
 
-    {formulas(STEP_PROOF)}
+    {formulas("STEP_PROOF")}
 
     1. The first is the descent lemma, from *Y* to *A*.
     2. The second is convexity: *f* lies above its tangent at *Y*.
@@ -171,12 +139,12 @@ def _(ell):
     4. Add all three. The parts with ∇*f*(*Y*) cancel, because (*A* − *Y*) − (*C* − *Y*) + (*C* −
        *A*) = 0:
 
-    {formulas(STEP_SUM)}
+    {formulas("STEP_SUM")}
 
     5. Multiply out the squares on the right of the next formula to see that it holds. Put it in,
        and ‖*A* − *Y*‖² cancels. ∎
 
-    {formulas(THREE_POINTS)}
+    {formulas("THREE_POINTS")}
 
     /// details | Check: how long may a step be where *f* is linear?
     As long as you like: the gradient does not change, so every ℓ > 0 will do, and the step is 1/ℓ.
@@ -186,7 +154,7 @@ def _(ell):
 
     Start at a metric *A*₀ and step from *A*ₜ₋₁ to *A*ₜ, with *Y* = *A*ₜ₋₁. For every metric *C*:
 
-    {formulas(GRADIENT_RATE)}
+    {formulas("GRADIENT_RATE")}
 
     **Proof.**
 
@@ -195,7 +163,7 @@ def _(ell):
     2. *Telescope:* write the guarantee for each of the steps 1, 2, … *t* with the same *C*, and add
        them. What one step subtracts, the next one adds, and only two distances are left:
 
-    {formulas(GRADIENT_SUM)}
+    {formulas("GRADIENT_SUM")}
 
     3. By step 1 the left side is at least *t* times *f*(*A*ₜ) − *f*(*C*), and the right side is at
        most (ℓ/2)‖*C* − *A*₀‖². Divide by *t*. ∎
@@ -243,17 +211,17 @@ def _(errors, gradient_bound, last):
     {gradient_bound[-1]:.2g}. The bound holds even for the worst *f* with this ℓ and this distance;
     ours is kinder, but not fast either (both are drawn in 9.3).
 
-    /// details | Check: after 100 steps the theorem promises an error of at most 1. When at most
-    0.01? After 10,000 steps: a hundredth of the error takes a hundred times the steps.
+    /// details | Check: the theorem promises an error of at most 1 after 100 steps. When 0.01?
+    After 10,000 steps: a hundredth of the error takes a hundred times the steps.
     ///
 
     ## 9.3 FISTA: 1/*t*²
 
-    {formulas(FISTA)}
+    {formulas("FISTA")}
 
     The weights begin with ω₁ = 1, and *Y*₁ = *A*₀. They are made so that two things hold:
 
-    {formulas(WEIGHTS_OF_MOMENTUM)}
+    {formulas("WEIGHTS_OF_MOMENTUM")}
 
     The first is the quadratic equation whose root defines ωₜ₊₁. The second is induction: ω₁ = 1,
     and ωₜ₊₁ is at least (1 + 2ωₜ)/2, so each weight is larger than the last one by at least ½.
@@ -263,7 +231,7 @@ def _(errors, gradient_bound, last):
     *f* may rise now and then, so "the least of the values so far" is gone. Something else never
     rises, whatever the metric *C*:
 
-    {formulas(POTENTIAL)}
+    {formulas("POTENTIAL")}
 
     ### Why it never rises
 
@@ -272,17 +240,17 @@ def _(errors, gradient_bound, last):
     1. *Compare with a mixture.* ω ≥ 1, so the following *B* is a mixture of two metrics, hence a
        metric (section 1.2), and *f* is convex:
 
-    {formulas(MIXED_METRIC)}
+    {formulas("MIXED_METRIC")}
 
     2. *One step.* Use the guarantee of 9.1 with *B* in the place of *C*. Put in the bound on
        *f*(*B*), subtract *f*(*C*) on both sides, multiply by ω², and note that ω² − ω = ωₜ²:
 
-    {formulas(STEP_TO_THE_MIXTURE)}
+    {formulas("STEP_TO_THE_MIXTURE")}
 
     3. *The momentum fits.* Put in *B*. The first line below is plain; for the second put in *Y*,
        where ω(*Y* − *A*ₜ) = (ωₜ − 1)(*A*ₜ − *A*ₜ₋₁):
 
-    {formulas(MOMENTUM_FITS)}
+    {formulas("MOMENTUM_FITS")}
 
     4. So the two squares in step 2 are those of χₜ and χₜ₊₁. Multiply by 2/ℓ and sort. ∎
 
@@ -291,7 +259,7 @@ def _(errors, gradient_bound, last):
     The first step has ω₁ = 1 and *Y*₁ = *A*₀, and its guarantee says χ₁ ≤ ‖*A*₀ −
     *C*‖². So χₜ ≤ ‖*A*₀ − *C*‖² for all *t*; leave out the square in χₜ, and solve for *f*(*A*ₜ):
 
-    {formulas(FISTA_RATE)}
+    {formulas("FISTA_RATE")}
     """)
 
 
@@ -380,26 +348,26 @@ def _(errors, fista_errors, last):
     The dual has an entropy for each pair, and one constraint that ties all pairs together, *M*(*p*)
     ⪰ 0. Give the slack a name of its own, so that each difficulty has its own variable:
 
-    {formulas(SPLIT_DUAL)}
+    {formulas("SPLIT_DUAL")}
 
     Let *A* be the multiplier of *M*(*p*) = *B*, and add a penalty on *M*(*p*) − *B* with a positive
     weight κ. It is 0 where the constraint holds, so it does not change the problem. With the
     **scaled multiplier** ψ = *A*/κ, the price and the penalty are one square:
 
-    {formulas(AUGMENTED_LAGRANGIAN)}
+    {formulas("AUGMENTED_LAGRANGIAN")}
 
     ### Three steps
 
     Maximize over *p*, then over *B*, then correct the multiplier by what is left of the constraint:
 
-    {formulas(ADMM)}
+    {formulas("ADMM")}
 
     The step in *B* is a projection: the metric nearest to *M*(*p*ₜ) − ψₜ₋₁. For the step in *p*
     set the slope to zero. As in 3.8 each entry of *p*ₜ is a logistic function of a score, now
     under the matrix *C*ₜ, and by 3.7 *M*(*p*ₜ) is the gradient of *f* there. (The best *p* is not
     at 0 or 1, where the slope of the entropy is infinite.)
 
-    {formulas(P_STEP)}
+    {formulas("P_STEP")}
 
     The last line is an equation for *C*ₜ alone: *m*(*m* + 1)/2 numbers instead of a *p* for each
     pair. Its left side is the gradient of ½‖*C*‖² + κ*f*(*C*). That is convex and grows without
@@ -410,7 +378,7 @@ def _(errors, fista_errors, last):
 
     *C*ₜ need not be PSD. The multiplier is:
 
-    {formulas(MULTIPLIER_STEP)}
+    {formulas("MULTIPLIER_STEP")}
 
     1. The third step of ADMM, sorted, is the first line. So *B*ₜ is that matrix with its negative
        eigenvalues clipped, and ψₜ is what the clip added.
@@ -470,13 +438,13 @@ def _():
     ⟨*B*<sup>∗</sup>, ψ<sup>∗</sup>⟩ = 0. **Theorem:** ξₜ, a sum of two squared
     distances, never rises, and *A*ₜ converges to an optimal metric.
 
-    {formulas(ADMM_DISTANCE)}
+    {formulas("ADMM_DISTANCE")}
 
     ### The proof
 
     Three inner products have a sign:
 
-    {formulas(ADMM_SIGNS)}
+    {formulas("ADMM_SIGNS")}
 
     1. *The first:* for a convex *f*, ⟨∇*f*(*C*) − ∇*f*(*A*), *C* − *A*⟩ ≥ 0. (At *C* it lies above
        its tangent at *A*, and the other way round; add the two inequalities.) Take *C*ₜ and
@@ -488,7 +456,7 @@ def _():
     4. *Put in* what the method does. The first line is its third step; the second one is the
        definition of *C*ₜ with the first line put in:
 
-    {formulas(ADMM_INSERTED)}
+    {formulas("ADMM_INSERTED")}
 
     ### The proof, from the signs to the limit
 
@@ -496,7 +464,7 @@ def _():
        *B*ₜ₋₁ − *B*ₜ⟩ ≥ 0. Multiply out into four. One is the second inner product, one is the
        third; both are ≤ 0, so leave them out. Two are left:
 
-    {formulas(ADMM_DIFFERENCE)}
+    {formulas("ADMM_DIFFERENCE")}
 
     6. Twice each of them is a difference of squares, by "three points" in 9.1. That is the bound
        on ξₜ.
@@ -580,7 +548,7 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
     where the slope in *L* is 0. What does that prove? Move *L*, *m* × ρ, by θ in the direction
     *vu*<sup>⊤</sup>; every change of *L* is a sum of such moves.
 
-    {formulas(FACTOR_MOVE)}
+    {formulas("FACTOR_MOVE")}
 
     So the slope at θ = 0 is 2*v*<sup>⊤</sup>∇*f*(*A*)*Lu*. It is 0 for all *u* and *v* exactly if
     ∇*f*(*A*)*L* = 0: then *L* is **stationary**.
@@ -593,7 +561,7 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
     2. *f* is convex in *A*, and ⟨∇*f*(*A*), *C*⟩ ≥ 0 for every metric *C*, by chapter 1. So no
        metric *C* is better than *A*: ∎
 
-    {formulas(STATIONARY_IS_OPTIMAL)}
+    {formulas("STATIONARY_IS_OPTIMAL")}
 
     **Theorem 2.** If *L* is a local minimum and its columns are linearly dependent, then *A* is a
     global optimum.
@@ -602,7 +570,7 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
        vanishes, and *A* becomes *A* + θ²*vv*<sup>⊤</sup>.
     2. Apply the descent lemma to it:
 
-    {formulas(SPARE_COLUMN)}
+    {formulas("SPARE_COLUMN")}
 
     3. If *v*<sup>⊤</sup>∇*f*(*A*)*v* were negative for some *v*, *f* would fall for all small θ,
        and *L* would not be a local minimum. So ∇*f*(*A*) is PSD. A local minimum is stationary, and
@@ -706,8 +674,8 @@ def _(ends, stuck_above, stuck_curvature, stuck_slope):
     method in a trust region ends at a second-order stationary point is not proved here, and need
     not be: the certificate judges the end.
 
-    /// details | Check: *L* has four columns and the rank 3, and is a local minimum. Is
-    *LL*<sup>⊤</sup> optimal? Yes: its columns are dependent, and Theorem 2 asks for nothing else,
+    /// details | Check: *L* is a local minimum with four columns and rank 3. Is it optimal?
+    *LL*<sup>⊤</sup> is: its columns are dependent, and Theorem 2 asks for nothing else,
     whatever the number *m* of features.
     ///
 

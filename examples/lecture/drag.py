@@ -82,7 +82,7 @@ for (const drag of document.querySelectorAll(".drag")) {
         + "This point proves nothing; the orange line separates it from all feasible ones."]
       : bound === 96 ? ["Proved.", "The smallest trace is exactly 1.5."]
       : ["Proved:", `no feasible A has a trace below ${z}. `
-        + `Not yet: whether any has one between ${z} and 1.5.`];
+        + `Still open: whether one has a trace between ${z} and 1.5.`];
     const strong = document.createElement("b");
     strong.textContent = word;
     answer.replaceChildren(strong, ` ${why}`);

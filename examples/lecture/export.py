@@ -32,7 +32,6 @@ from pages import (
     listed,
     raw,
     relinked,
-    symbols_page,
     to_html,
     to_rest,
     write_cards,
@@ -66,12 +65,11 @@ class Cell:
         return code + to_rest(shown)
 
 
-def read_cells(chapter: Path) -> tuple[list[Cell], dict[str, Any]]:
-    """Run a chapter: the code of each cell beside its output, and what the chapter imports."""
-    text, names = chapter.read_text(encoding="utf-8"), runpy.run_path(str(chapter))
-    outputs, _ = names["app"].run()
-    shown = [None, *outputs]  # the imports show nothing
-    return [Cell(*code, out) for code, out in zip(_codes(text), shown, strict=True)], names
+def read_cells(chapter: Path) -> list[Cell]:
+    """Run a chapter: the code of each cell beside its output."""
+    outputs, _ = runpy.run_path(str(chapter))["app"].run()
+    codes, shown = _codes(chapter.read_text(encoding="utf-8")), [None, *outputs]  # of the imports
+    return [Cell(*code, out) for code, out in zip(codes, shown, strict=True)]
 
 
 def _codes(text: str) -> Iterator[tuple[str, bool]]:
@@ -142,17 +140,16 @@ def title_of(file: Path) -> str:
 
 def page_names() -> dict[Path, str]:
     """The page of each file that has one, as seen from the course's folder of the site."""
-    texts = [FOLDER / "README.md", FOLDER / "teacher.md", EXERCISES / "README.md"]
+    texts = [*FOLDER.glob("*.md"), EXERCISES / "README.md", *GUIDE.glob("*.md")]
     names = {file: f"{file.stem}.html" for file in (*chapter_files(), *EXERCISES.glob("*.py"))}
-    names |= {PAPER: "paper.html", FOLDER / "symbols.py": "symbols.html"}
-    texts += GUIDE.glob("*.md")
+    names |= {PAPER: "paper.html"}
     return names | {file: f"../{file.parent.name}/{file.stem}.html" for file in texts}
 
 
 def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
     """The files of a chapter, and what the page of all chapters says of it."""
     clock = perf_counter()
-    cells, names = read_cells(chapter)
+    cells = read_cells(chapter)
     print(f"{chapter.stem} ran in {perf_counter() - clock:.1f} s", flush=True)
     name, number, pages = chapter.stem, _number(chapter), page_names()
     shown = [relinked(to_html(cell.output), chapter, pages) for cell in cells]
@@ -163,7 +160,8 @@ def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
         *((page, "Problem set") for page in problems),
         ("paper.html", "The paper's equations"),
     ]
-    first, *others = (cell.rest(part) for cell, part in zip(cells, shown, strict=True) if part)
+    parts = [cell.rest(part) for cell, part in zip(cells, shown, strict=True)]
+    first, *others = filter(None, parts)
     title, line, rest = first.partition("=\n\n")
     page = title + line + raw(listed(links)) + rest + "".join(others)
     page += raw(PROGRAM)
@@ -181,7 +179,7 @@ def write_chapter(chapter: Path) -> tuple[dict[str, str], Card]:
             picture, panel = map(int, which.split("."))
             return moving[picture - 1].panel(panel - 1)
         if kind == "formula":
-            return formulas(*(names[each] for each in which.split())).text
+            return formulas(*which.split()).text
         tables = re.findall(r"<table>.*?</table>", whole, re.DOTALL)
         return tables[int(which) - 1] if kind == "table" else Drag().offline_html()
 
@@ -242,7 +240,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write("failures.rst", failures.result())
     write("cards.html", write_cards(cards))
     write("drag.html", to_html(Drag()))
-    write("symbols.rst", symbols_page())
     write("paper.rst", write_code(PAPER))
     for file in sorted(EXERCISES.glob("*.py")):
         write(f"{file.stem}.rst", exercise_page(file))

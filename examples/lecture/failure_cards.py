@@ -13,22 +13,22 @@ from pages import code_block, heading, plain, raw
 
 TITLE = "Nine traps for solvers"
 LEAD = """
-Each problem is convex, passes CVXPY's rules and fits in a few lines. This page was made by running
-them: the solvers had their default tolerances, and what is proved is proved with every rounding
-error counted. Each card has a link of its own: click on the sign after its title.
+Each problem is convex, passes CVXPY's rules and fits in a few lines. The answers below are those of
+the solvers with their default tolerances, when this page was made; every proof accounts for all
+rounding errors. Each card has a link of its own, the # after its title.
 
 In the pictures the green digits of an answer are proved, the gray ones are open, and the orange
-ones are claimed and refuted. The black mark is what "optimal" stands for by the solver's own
-tolerance; the verdict is on that claim.
-[Chapter 10](chapter10.html) says why solvers fail like this, and how the proofs go;
-[the guide](../guide/certify-any-problem.html) has the call that makes them.
+ones are claimed and refuted. The upright mark shows how many digits "optimal" claims, by the
+solver's own tolerance; the verdict is about that claim.
+[Chapter 10](chapter10.html) explains why solvers fail like this and how the proofs work;
+[the guide](../guide/certify-any-problem.html) shows the call that makes them.
 """
 CODE = """import cvxpy as cp
 from seraph_cvx import certify_problem
 
 {}
 print(certify_problem(problem))"""
-HEAD = ("solver", "says", "value", "off by at least", "off by at most", "its claim is")
+HEAD = ("solver", "says", "its claim is", "value", "off by at least", "off by at most")
 
 
 def failures_page() -> str:
@@ -61,7 +61,7 @@ def row(answer: Answer) -> tuple[str, ...]:
     """What a solver says, and by how much that is wrong."""
     said = answer.status.replace("_", " ")
     if answer.is_silent:
-        return answer.solver, said, "", "", "", "no claim"
+        return answer.solver, said, "no claim", "", "", ""
     low, high = answer.error
     value = f"{answer.value:.9g}".replace("-", "−") if answer.claims_a_value else ""
-    return answer.solver, said, value, floor(low, 1), ceiling(high, 1), answer.own_verdict
+    return answer.solver, said, answer.own_verdict, value, floor(low, 1), ceiling(high, 1)

@@ -68,7 +68,7 @@ problem = cp.Problem(cp.Maximize(A[0, 1]), [A[1, 1] == 0, A[0, 0] == 1])""",
     ),
     Example(
         "No interior, exponential cone",
-        "The left side of the constraint is at least 2, and equal to 2 at 0 only. So 0 is the one "
+        "The left side of the constraint is at least 2, and equal to 2 only at 0. So 0 is the only "
         "feasible point, and a violation too small to notice moves *z* by its square root.",
         0.0,
         """z = cp.Variable()
@@ -77,8 +77,8 @@ problem = cp.Problem(cp.Minimize(z), [cp.exp(z) + cp.exp(-z) <= 2])""",
     Example(
         "Unattained",
         "The constraint says *z*₁ > 0 and *z*₂ ≥ 1/*z*₁. The infimum is 0, and no point has that "
-        "value: a solver walks toward infinity until it loses patience. The proof does not mind, "
-        "since it needs a point for each bound, not an optimal one.",
+        "value: a solver walks toward infinity until it gives up. That does not hinder the proof, "
+        "which needs a point for each bound, but not an optimal one.",
         0.0,
         """z = cp.Variable(2)
 problem = cp.Problem(cp.Minimize(z[0]), [cp.bmat([[z[0], 1], [1, z[1]]]) >> 0])""",
@@ -110,8 +110,8 @@ problem = cp.Problem(
     Example(
         "Barely infeasible",
         "In the unit disk the sum of both coordinates is at most the square root of 2, which is "
-        "1.41421 and less than 1.4143. How close that is to feasible depends on whose tolerance, "
-        "and in whose scaling.",
+        "1.41421 and less than 1.4143. Whether that passes for feasible depends on the solver's "
+        "tolerance and scaling.",
         math.inf,
         """z = cp.Variable(2)
 problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.norm(z) <= 1, cp.sum(z) >= 1.4143])""",
@@ -127,8 +127,8 @@ problem = cp.Problem(cp.Minimize(z), [cp.bmat([[z, 1], [1, 0]]) >> 0])""",
     ),
     Example(
         "Unbounded along a ray",
-        "The first coordinate can fall forever and nothing holds it. A feasible point and a ray "
-        "of descent prove it.",
+        "The first coordinate can fall forever: nothing bounds it from below. A feasible point and "
+        "a ray of descent prove that.",
         -math.inf,
         """z = cp.Variable(2)
 problem = cp.Problem(cp.Minimize(z[0] - cp.log(z[1])))""",
@@ -136,7 +136,7 @@ problem = cp.Problem(cp.Minimize(z[0] - cp.log(z[1])))""",
     Example(
         "Unbounded, slowly",
         "The logarithm has no bound, but it grows more slowly than any linear function. So no ray "
-        "proves it; but every answer is refuted by a better point.",
+        "can prove it; yet every answer is refuted by a better point.",
         math.inf,
         """z = cp.Variable()
 problem = cp.Problem(cp.Maximize(cp.log(z)))""",

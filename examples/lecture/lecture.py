@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from html import escape
+from pathlib import Path
 
 import marimo as mo
 import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
+from seraph_cvx.display import formulas as of_the_package
 from seraph_cvx.display.formulas import Formula
 from seraph_cvx.display.symbols import prose
 
@@ -25,10 +28,21 @@ COMPUTED_BY = {
 """The functions of `seraph_cvx/paper.py` that compute the numbered formulas."""
 
 
-def formulas(*shown: Formula) -> mo.Html:
-    """Formulas of the package, each under its name; `data-latex` is for Jupyter."""
+def read_formulas() -> dict[str, Formula]:
+    """The formulas of the package and those of `formulas.txt`, by their keys."""
+    text = Path(__file__).with_name("formulas.txt").read_text(encoding="utf-8")
+    written = r"^## (\w+): (.+?)(?: (\(\d+\)))?\n((?:(?!where ).+\n)+)(?:where (.+)\n)?"
+    found = {key: Formula(*parts) for key, *parts in re.findall(written, text, re.M)}
+    return found | vars(of_the_package)
+
+
+FORMULAS = read_formulas()
+
+
+def formulas(*keys: str) -> mo.Html:
+    """Formulas, each under its name; `data-latex` is for Jupyter."""
     cards = []
-    for each in shown:
+    for each in map(FORMULAS.__getitem__, keys):
         latex = escape(each.latex.replace("\n", "$$ $$"), quote=True)
         math = each.mathml.replace("<math ", '<math style="padding:.4rem 0" ')
         has_sets = "pairs" in each.where  # then S, D and U are those of the paper, F and L too

@@ -16,9 +16,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from drawing import PROGRAM
-from symbols import SYMBOLS
 
-from seraph_cvx.display.mathml import to_mathml
 from seraph_cvx.display.symbols import prose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,20 +108,6 @@ def write_code(source: Path, above: str = "") -> str:
         anchor = raw(f'<span id="{name}"></span>') if name else ""
         page += anchor + code_block("\n".join(text.splitlines()[start:end]).strip("\n"))
     return page
-
-
-def symbols_page() -> str:
-    """The page of the symbols."""
-    rows = "".join(
-        f"<tr><td>{to_mathml(latex, inline=True)}</td><td>{prose(meaning)}</td>"
-        f"<td>{chapter}</td></tr>"
-        for latex, meaning, chapter in SYMBOLS
-    )
-    return heading("Symbols") + raw(
-        "<p>One letter has one meaning. Chapters 7, 8 and 10 are about any convex problem, and "
-        "have the letters of Boyd and Vandenberghe for it.</p><table><thead><tr><th>symbol</th>"
-        f"<th>meaning</th><th>chapter</th></tr></thead><tbody>{rows}</tbody></table>"
-    )
 
 
 def write_cards(cards: Mapping[str, Card]) -> str:

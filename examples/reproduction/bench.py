@@ -38,7 +38,6 @@ SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "certificate": [m_steps.bench_certificate],
     "passes": [passes.bench_face],
     "size": [passes.bench_sizes],
-    "sampling": [passes.bench_subsample],
     "many-points": [many_points.bench_many_points],
     "cvxpy-suite": [
         _later("cvxpy_suite", "bench_suite_by_cone"),
@@ -62,8 +61,7 @@ def bench(
         ...,
         help="m-step: own solver against others. certificate: what a certificate costs. "
         "passes: what fits are made of, on this machine or a GPU. size: a fit against n, on this "
-        "machine or a GPU. sampling: the gap over "
-        "all pairs of a fit to a few of them. many-points: what unlabeled pairs are worth on ten "
+        "machine or a GPU. many-points: what unlabeled pairs are worth on ten "
         "sets of thousands of points. cvxpy-suite: the problems that CVXPY's own tests solve, "
         "certified.",
     ),
@@ -77,9 +75,6 @@ def bench(
     sizes: str = typer.Option(
         "1000,3000,10000",
         help="Of passes and size: numbers of points, with commas between.",
-    ),
-    unlabeled_pairs: int | None = typer.Option(
-        None, min=1, help="Of size: the number of pairs drawn for the M-steps."
     ),
     debug: bool = DEBUG,
 ) -> None:
@@ -97,8 +92,6 @@ def bench(
         options: dict[str, Any] = {"time_limit": time_limit} if section in TIMED else {}
         if section in ("passes", "size"):
             options = {"backend": place.value, "sizes": numbers}
-        if section == "size":
-            options |= {"unlabeled_pairs": unlabeled_pairs}
         tables: list[ResultTable] = []
         try:
             for measurement in SECTIONS[section]:

@@ -252,9 +252,7 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
     # joins differ by a sum of similar differences; and two points that are equal in every feature
     # in which all similar pairs are equal differ in the others only. A span that is oblique to the
     # features is not looked for.
-    pairs, weight = objective.pairs, objective.mu
-    if pairs.drawn is not None:  # a double not above the weight of a drawn pair, mu * #U/k
-        weight = math.nextafter(weight * objective.sums.stands_for * (1.0 - 4.0 * UNIT), 0.0)
+    pairs = objective.pairs
     i, j = pairs.similar.T
     if not len(i):
         return
@@ -266,7 +264,7 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
         if unlabeled is None:
             continue
         kept = _is_within(pairs.dissimilar, group)
-        c = [of_similar, of_dissimilar[kept], np.full(len(unlabeled), weight)]
+        c = [of_similar, of_dissimilar[kept], np.full(len(unlabeled), objective.mu)]
         apart = np.vstack([pairs.dissimilar[kept], unlabeled])
         if len(i) + len(apart) <= MOST_PAIRS:
             labeled = LabeledPairs(pairs.similar, apart, np.concatenate(c))
@@ -288,8 +286,6 @@ def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | 
     pairs, none = objective.pairs, np.empty((0, 2), dtype=np.int64)
     if objective.mu == 0.0:
         return none
-    if pairs.drawn is not None:
-        return pairs.drawn[_is_within(pairs.drawn, group)]
     sizes = np.bincount(group)
     if np.sum(sizes * (sizes - 1)) > 2 * MOST_PAIRS:
         return None

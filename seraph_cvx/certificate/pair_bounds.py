@@ -292,7 +292,7 @@ class UnlabeledTerms:
     labels: LabelEnclosure | None  # bounds on the soft labels q; None where q = 0
 
     def __call__(self, batch: PairBatch, bounds: Any, previous: Array | None = None) -> PairTerms:
-        """Return the terms of each pair of a block, or of drawn pairs."""
+        """Return the terms of each pair of a block."""
         lower, upper = (bounds, None) if self.labels is None else bounds
         s = self.thresholds.lower_score(batch.pairs_of(lower))
         loss, r = loss_and_posterior(s, self.thresholds.above)

@@ -80,7 +80,7 @@ def _m_step(objective: MStepObjective) -> dict[str, Any]:
         "similar": pairs.similar.tolist(),
         "dissimilar": pairs.dissimilar.tolist(),
         "confidence": _hex(pairs.confidence),
-        "drawn": None if pairs.drawn is None else pairs.drawn.tolist(),
+        "drawn": None,
         "unlabeled_weight": objective.mu.hex(),
         "threshold": _hex(objective.threshold),
         "sharpness": _hex(objective.sharpness),
@@ -119,8 +119,6 @@ def _groups(objective: MStepObjective, lower: LowerBound) -> list[int] | None:
     pairs, groups = objective.pairs, lower.groups
     if groups is None and objective.mu == 0.0:
         groups = component_roots(pairs.n_points, pairs.labeled)
-    elif groups is None and pairs.drawn is not None:
-        groups = component_roots(pairs.n_points, np.vstack([pairs.labeled, pairs.drawn]))
     return None if groups is None else groups.tolist()
 
 

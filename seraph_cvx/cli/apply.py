@@ -115,7 +115,6 @@ def rows_for(steps: list[Any], file: Path, notation: Notation, keep: tuple[str, 
 
 def labels_of(learner: Any, path: Path) -> Any:
     """The labels of a fit by which `predict` classifies; an error if there are none."""
-    learner = getattr(learner, "best_estimator_", learner)
     if getattr(learner, "labels_", None) is None:
         raise TableError(
             f"{path} holds no labeled points to classify by: the fit of {type(learner).__name__} "

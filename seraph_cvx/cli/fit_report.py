@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CURES = {
     Status.ITERATION_LIMIT: "Raise --max-iter.",
     Status.TIME_LIMIT: "Raise --time-limit.",
-    Status.INACCURATE: "Use --solver newton.",
+    Status.INACCURATE: "Leave out a column that others determine, or use --solver newton.",
 }
 """What to do about a fit that ended so."""
 

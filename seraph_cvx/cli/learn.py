@@ -211,16 +211,6 @@ class Learning:
             SEARCH, "Stop after this time, with the best metric so far.", metavar="SECONDS", min=0
         ),
     ] = None
-    unlabeled_pairs: Annotated[
-        int | None,
-        listed(
-            SEARCH,
-            "Learn from so many unlabeled pairs, drawn at random, instead of all: much faster "
-            "with many points. The certificate is over all pairs.",
-            metavar="NUMBER",
-            min=1,
-        ),
-    ] = None
     n_jobs: Annotated[
         int | None,
         listed(SEARCH, "Threads over blocks of pairs; -1 for one on each core.", metavar="NUMBER"),
@@ -232,7 +222,7 @@ class Learning:
 
         given = {name: value for name, value in vars(self).items() if value is not None}
         numbers = {k: float(v) for k, v in given.items() if isinstance(v, str) and is_number(v)}
-        seraph = SERAPH(random_state=0)
+        seraph = SERAPH()
         seraph.set_params(**given | numbers)
         return seraph
 

@@ -20,14 +20,18 @@ from .notebook import Tone, card, gap_in_words, tone_of_gap
 from .proof_tree import draw_tree
 from .result_table import ResultTable
 
-SIGN = "All is minimized here: f = -F, the negative of the F that the paper maximizes in (11)."
-SIGN_OF_J = "All is minimized here: J, and (7) as the negative of what the paper maximizes."
+SIGN = "Here f = -F is minimized; the paper maximizes F in (11)."
+SIGN_OF_J = "Here J is minimized, and (7) is the negative of what the paper maximizes."
 
-SIGN_OF_SEVEN = "It is minimized here: (7) is the negative of what the paper maximizes."
+SIGN_OF_SEVEN = "Here (7) is minimized: the negative of what the paper maximizes."
 OF_A = "The certificate is about A, the matrix of the last M-step."
 MIXED = (
     "Distances and transform use metric_: A mixed with a reference after the fit, since few labels "
     "say nothing about the directions that A leaves out. No certificate is about the mixture."
+)
+ABSTAINED = (
+    "Distances and transform use the Euclidean metric instead: held-out labels do not show that A "
+    "helps."
 )
 NOT_MIXED = "Distances and transform use this A itself."
 
@@ -176,7 +180,8 @@ def estimator_card(model: Any) -> str:
         words = ["There is no certificate: (7), which was descended, is not convex."]
     if certificate is not None:
         words = [_bounds_in_words(certificate), OF_A]
-    words.append(MIXED if model.is_mixed_ else NOT_MIXED)
+    is_euclidean = getattr(model, "abstained_", False)
+    words.append(ABSTAINED if is_euclidean else MIXED if model.is_mixed_ else NOT_MIXED)
     return card(
         f"{type(model).__name__}, fitted",
         *_status(model.status_),

@@ -26,5 +26,8 @@ def to_mathml(latex: str, inline: bool = False) -> str:
     markup = markup.replace("<mrow>", f'<mrow style="font-family:{FONTS}">', 1)
     # The library takes ⪰, ≻, : and ; for letters, and leaves no space around words such as ln.
     markup = re.sub(r"<mi>(&#x0(?:2AB0|227B|003A|003B);)</mi>", r"<mo>\1</mo>", markup)
+    # Bars beside letters are brackets: neither taller than others nor with spaces as around "=".
+    bar = '<mo stretchy="false" lspace="0" rspace="0">'
+    markup = re.sub(r"<mo>(?=&#x0(?:007C|2016);)", bar, markup)
     word = r"<m[io]>((?!min|max|sup|inf)[A-Za-z]{2,})</m[io]>"
     return re.sub(word, rf"<mrow>{THIN}<mi>\1</mi>{THIN}</mrow>", markup)

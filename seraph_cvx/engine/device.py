@@ -1,146 +1,40 @@
-"""Sums over the unlabeled pairs on the user's own device, and sums over a sample of them."""
+"""Sums over the unlabeled pairs on the user's own device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from ..numerics.arrays import (
     Array,
     cuda_kernels,
-    index_on_device_of,
     namespace,
     to_device_of,
     to_host,
     to_numbers,
 )
-from ..numerics.checks import FloatArray, IntArray
+from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..proof.rounding import FUSED_ROUNDINGS
 from .distances import (
-    CHUNK,
     Block,
-    Chunk,
     DistanceBounds,
     Layout,
     Metric,
     Terms,
-    take_ends,
     transformed,
 )
-from .passes import (
-    Limit,
-    Listed,
-    Swept,
-    longest_chain,
-    spread_of,
-    sweep,
-    sweep_listed,
-)
+from .passes import Limit, Swept, longest_chain, spread_of, sweep
 
 DEVICE_BLOCK = 8192
 """Points per side of a block on a device: half a GiB of distances at a time."""
 
 MOST_WEIGHTED = 64
 """Coordinates, at most, of matrices that a kernel sums, a row of each point in registers."""
-
-
-@dataclass(frozen=True, eq=False)
-class HeldPoints:
-    """Points of any array library, whose coordinates change on the device that holds them.
-
-    `coordinates` are those in which v v' is summed, `sizes` what they are rounded from, `given` the
-    points before they were shifted: differences of these are exact to one rounding.
-    """
-
-    points: Array
-    coordinates: Array | None = field(default=None, kw_only=True)
-    sizes: Array | None = field(default=None, kw_only=True)
-    given: Array | None = field(default=None, kw_only=True)
-
-    @property
-    def held_coordinates(self) -> Array:
-        """The points as v v' is summed for them."""
-        return self.points if self.coordinates is None else self.coordinates
-
-    def with_point_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The same sums over pairs of the points T'x - shift."""
-        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
-        return replace(self, points=transformed(self.points, basis, shift)[0], given=None)
-
-    def with_matrix_coordinates(
-        self, T: FloatArray, shift: FloatArray, with_spread: bool = False
-    ) -> Self:
-        """The same distances, with v v' summed for the points T'x - shift."""
-        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
-        coordinates, sizes = transformed(self.points, basis, shift, with_spread)
-        return replace(self, coordinates=coordinates, sizes=sizes)
-
-    def with_matrix_points(self, Z: FloatArray, sizes: FloatArray) -> Self:
-        """The same distances, with v v' summed for the points Z."""
-        Z, sizes = (to_device_of(self.points, x) for x in (Z, sizes))
-        return replace(self, coordinates=Z, sizes=sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnPairs(HeldPoints):
-    """Estimates of sums over the unlabeled pairs: #U/k times the sum over k drawn pairs.
-
-    `first` and `second` are the points of each pair, where the points are; `stands_for` is #U/k.
-    """
-
-    first: Array
-    second: Array
-    stands_for: float
-    device_array: ClassVar[None] = None  # labeled pairs are summed over on the host
-
-    @classmethod
-    def of(cls, points: Array, given: Array, pairs: IntArray, stands_for: float) -> Self:
-        """Copy the numbers of the points, a row (i, j) for each pair, to the device of them."""
-        first, second = (index_on_device_of(points, ends) for ends in np.ascontiguousarray(pairs.T))
-        return cls(points, first, second, stands_for, given=given)
-
-    @property
-    def drawn(self) -> IntArray:
-        """The drawn pairs, on the host."""
-        ends = [np.asarray(to_host(ends)) for ends in (self.first, self.second)]
-        return np.column_stack(ends)
-
-    @property
-    def longest_chain(self) -> int:
-        """The number of additions, at most, that a term goes through."""
-        n_drawn = int(self.first.shape[0])
-        return min(self._rows, n_drawn) + -(-n_drawn // self._rows)
-
-    @property
-    def _rows(self) -> int:
-        """The number of pairs in a chunk."""
-        numbers = CHUNK if isinstance(self.points, np.ndarray) else 64 * CHUNK
-        return max(1, numbers // max(1, int(self.points.shape[1])))
-
-    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms, limit: Limit) -> Swept:
-        """Estimate the sum of the terms and that of the weighted v v'."""
-        n, rows = int(self.first.shape[0]), self._rows
-        chunks = limit.each(Chunk(slice(k, min(k + rows, n))) for k in range(0, n, rows))
-        totals, matrix, spread = sweep_listed(chunks, self._differences, metrics, terms)
-        spread = None if spread is None else self.stands_for * spread
-        return Swept(self.stands_for * totals, self.stands_for * matrix, spread)
-
-    def _differences(self, run: slice) -> Listed:
-        """The differences of drawn pairs for distances, the same for v v', and their sizes."""
-        ends = self.first[run], self.second[run]
-
-        def difference(points: Array) -> Array:
-            first, second = take_ends(points, ends)
-            return first - second
-
-        V = difference(self.points if self.given is None else self.given)
-        Z = V if self.coordinates is None else difference(self.coordinates)
-        return V, Z, None if self.sizes is None else sum(take_ends(self.sizes, ends))
 
 
 @runtime_checkable
@@ -192,15 +86,18 @@ class MaskedLayout(Layout):
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceSums(HeldPoints):
-    """Sums over points held as arrays of another library.
+class DeviceSums:
+    """Sums over points held as arrays of another library, on the device that holds them.
 
-    `n_labeled` is the number of labeled points, if all pairs of them are labeled.
+    `coordinates` are those in which v v' is summed, `sizes` what they are rounded from; `n_labeled`
+    is the number of labeled points, if all pairs of them are labeled.
     """
 
+    points: Array
     layout: MaskedLayout
     n_labeled: int | None
-    drawn: None = None
+    coordinates: Array | None = None
+    sizes: Array | None = None
 
     @classmethod
     def of(cls, points: FloatArray, layout: Layout, device_array: Array) -> Self:
@@ -212,9 +109,27 @@ class DeviceSums(HeldPoints):
         return cls(on_device, blocks, n_labeled)
 
     @property
-    def device_array(self) -> Array:
-        """The points, which are on the device."""
-        return self.points
+    def held_coordinates(self) -> Array:
+        """The points as v v' is summed for them."""
+        return self.points if self.coordinates is None else self.coordinates
+
+    def with_point_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
+        """The same sums over pairs of the points T'x - shift."""
+        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
+        return replace(self, points=transformed(self.points, basis, shift)[0])
+
+    def with_matrix_coordinates(
+        self, T: FloatArray, shift: FloatArray, with_spread: bool = False
+    ) -> Self:
+        """The same distances, with v v' summed for the points T'x - shift."""
+        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
+        coordinates, sizes = transformed(self.points, basis, shift, with_spread)
+        return replace(self, coordinates=coordinates, sizes=sizes)
+
+    def with_matrix_points(self, Z: FloatArray, sizes: FloatArray) -> Self:
+        """The same distances, with v v' summed for the points Z."""
+        Z, sizes = (to_device_of(self.points, x) for x in (Z, sizes))
+        return replace(self, coordinates=Z, sizes=sizes)
 
     @property
     def longest_chain(self) -> int:

@@ -101,7 +101,7 @@ class PairMoments:
         """The largest weight of a pair, or more."""
         c = self.sums.labels.confidence
         of_labeled = 1.0 if c is None else float(np.max(c, initial=0.0))
-        return max(of_labeled, self.unlabeled_weight * self.sums.stands_for)
+        return max(of_labeled, self.unlabeled_weight)
 
     @cached_property
     def similar(self) -> FloatArray:
@@ -157,6 +157,17 @@ class PairMoments:
             )
         R = self.regularizer.matrix(Q.shape[1])
         return whiten(self.core_moment, R, lambda D: typical.along(Q @ D))
+
+    @cached_property
+    def unwhitening(self) -> FloatArray:
+        """The inverse of the whitening on the range of C, T'C: B = T'C A CT, where A = T B T'.
+
+        Divided by T'C T, which is I but for rounding; along faint directions C is little else.
+        """
+        T, Q = self.core_whitening, self.span
+        rough = T.T @ self.core_moment
+        inverse: FloatArray = np.asarray(np.linalg.solve(rough @ T, rough), dtype=np.float64)
+        return read_only(inverse if Q is None else inverse @ Q.T)
 
     @cached_property
     def span(self) -> FloatArray | None:
@@ -238,7 +249,7 @@ class PairMoments:
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if sums.is_sampled or sums.n_unlabeled < sums.labels.n_labeled:
+        if sums.n_unlabeled < sums.labels.n_labeled:
             anywhere = np.zeros((sums.points.shape[1],) * 2)
             return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
         # without a sweep, all pairs less the labeled ones, each once:
@@ -322,16 +333,15 @@ class WhitenedBasis:
     def of(cls, moments: PairMoments, R: Regularizer, spans_all: bool = False) -> WhitenedBasis:
         """Set up the basis for these pairs and this R; with `spans_all` it is square."""
         T, Q = moments.core_whitening, moments.span
-        unwhitening = T.T @ moments.core_moment  # B = T'C A CT, where A = T B T'
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
         if not R.is_zero():
             _, V = np.linalg.eigh(symmetrize(T.T @ R.times(T)))
             T = T @ V
             s = 1.0 / np.sqrt(1.0 + np.maximum(np.sum(T * R.times(T), axis=0), 0.0))
-        Z, inverse = T * s, (V.T @ unwhitening) / s[:, None]
+        Z, inverse = T * s, (V.T @ moments.unwhitening) / s[:, None]
         regularizer, n_spread = symmetrize(Z.T @ R.times(Z)), Z.shape[1]
         if Q is not None:
-            Z, inverse = Q @ Z, inverse @ Q.T
+            Z = Q @ Z
         if spans_all and n_spread < len(Z):
             matrix = R.matrix(len(Z))
             Z = complete_basis(Z, matrix if np.all(np.diag(matrix) > 0.0) else np.eye(len(Z)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -35,9 +35,7 @@ from .distances import (
 from .passes import Limit, Listed, Swept, longest_chain, sweep, sweep_listed
 
 if TYPE_CHECKING:
-    from .device import DeviceSums, DrawnPairs
-
-    RemoteSums: TypeAlias = DeviceSums | DrawnPairs
+    from .device import DeviceSums
 
 MANY_LABELED_PAIRS = 1 << 14
 """Labeled pairs up to which each is summed by itself, by the difference of its points."""
@@ -59,9 +57,7 @@ class PairSums:
     n_jobs: int | None = None
     points_in: TransformedPoints | None = None  # other coordinates, in which all is summed
     matrices_in: TransformedPoints | None = None  # or in which v v' is
-    remote: RemoteSums | None = None  # another way to sum over the unlabeled pairs
-    is_sampled: bool = False  # whether drawn pairs stand for all unlabeled ones
-    stands_for: float = 1.0  # the number of unlabeled pairs that each one counted stands for
+    remote: DeviceSums | None = None  # sums over the unlabeled pairs, where a device makes them
     n_base: int = 0  # the number of products that are summed for one coordinate of matrices
     limit: Limit = field(default_factory=Limit)  # of these sums in any coordinates
     _kept: list[Listed] = field(default_factory=list, init=False)  # differences in one chunk
@@ -78,7 +74,11 @@ class PairSums:
         labels = pairs.labels.renumbered(np.argsort(order))
         given = pairs.points[order]
         centered = given - column_medians(pairs.points)
-        layout = Layout(len(centered), labels)
+        layout, remote = Layout(len(centered), labels), None
+        if pairs.device_array is not None:
+            from .device import DeviceSums
+
+            remote = DeviceSums.of(centered, layout, pairs.device_array)
         return cls(
             centered,
             given,
@@ -88,9 +88,7 @@ class PairSums:
             pairs.n_points,
             pairs.n_unlabeled,
             n_jobs,
-            remote=_remote_sums(pairs, order, centered, given, layout),
-            is_sampled=pairs.drawn is not None,
-            stands_for=1.0 if pairs.drawn is None else pairs.n_unlabeled / len(pairs.drawn),
+            remote=remote,
         )
 
     def with_point_coordinates(self, T: FloatArray) -> PairSums:
@@ -109,7 +107,7 @@ class PairSums:
         if not isinstance(coordinates, Coordinates):
             coordinates = Coordinates(coordinates, with_sizes=False)
         points = TransformedPoints(coordinates, self.centered, self.given)
-        remote: RemoteSums | None = self.remote
+        remote = self.remote
         if remote is not None and coordinates.base is None:
             with_spread = coordinates.with_sizes
             remote = remote.with_matrix_coordinates(coordinates.basis, points.shift, with_spread)
@@ -120,13 +118,12 @@ class PairSums:
 
     def of_points(self, points: FloatArray) -> PairSums:
         """Sums over all pairs of other points with the same labels, by threads of this process."""
-        whole = replace(self, centered=points, given=points, remote=None)
-        return replace(whole, is_sampled=False, stands_for=1.0)
+        return replace(self, centered=points, given=points, remote=None)
 
     @property
     def on_host(self) -> PairSums:
-        """The same sums by threads of this process; drawn pairs stay drawn."""
-        return self if self.is_sampled else replace(self, remote=None)
+        """The same sums by threads of this process."""
+        return replace(self, remote=None)
 
     @property
     def points(self) -> FloatArray:
@@ -153,21 +150,15 @@ class PairSums:
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
         rows = self._chunks[0].pairs.stop if self._chunks else 0
-        if self.remote is None or self.remote.device_array is None:
+        if self.remote is None:
             rows = max(product_chain(rows), totals_chain(rows))
         listed = rows + len(self._chunks)
         if self.class_layout is not None:
             listed = longest_chain(self.class_layout, in_runs=True)
-        remote = self.remote
-        others = remote.longest_chain if remote else longest_chain(self.layout, in_runs=True)
+        others = longest_chain(self.layout, in_runs=True)
+        if self.remote is not None:
+            others = self.remote.longest_chain
         return max(listed, others) + 4
-
-    def listed_pairs(self, unlabeled_weight: float) -> IntArray:
-        """The pairs that count, where not all of U do: labeled ones, and drawn ones."""
-        drawn = None if self.remote is None else self.remote.drawn
-        if drawn is None or unlabeled_weight == 0.0:
-            return self.labels.listed
-        return np.vstack([self.labels.listed, drawn])
 
     def over_labeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sum over the labeled pairs: by differences, or by blocks where classes give many."""
@@ -176,7 +167,7 @@ class PairSums:
             X, Z, sizes = self.points[:n], self.coordinates[:n], self.sizes
             sizes = None if sizes is None else sizes[:n]
             return sweep(self.class_layout, X, Z, metrics, terms, self.visit_all, sizes)
-        chunks, device_array = self._chunks, self.remote and self.remote.device_array
+        chunks, device_array = self._chunks, self.remote and self.remote.points
         if metrics and device_array is not None:  # where the distances are
             c = [to_device_of(device_array, chunk.confidence) for chunk in chunks]
             chunks = [replace(x, confidence=of) for x, of in zip(chunks, c, strict=True)]
@@ -229,7 +220,7 @@ class PairSums:
         """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
         if self._kept:
             return self._kept[0]
-        device_array, members = self.remote and self.remote.device_array, len(self.labels.members)
+        device_array, members = self.remote and self.remote.points, len(self.labels.members)
         i, j = self.labels.listed[run].T
         ends = index_on_device_of(device_array, i), index_on_device_of(device_array, j)
         first, second = take_ends(to_device_of(device_array, self.given[:members]), ends)
@@ -249,25 +240,6 @@ class PairSums:
         if len(self._chunks) == 1:
             self._kept.append(found)
         return found
-
-
-def _remote_sums(
-    pairs: PairSet, order: IntArray, centered: FloatArray, given: FloatArray, layout: Layout
-) -> RemoteSums | None:
-    """Sums over a sample, or on the device of the user's array; None for those of this process."""
-    if pairs.drawn is not None:
-        from .device import DrawnPairs
-
-        number = np.empty_like(order)
-        number[order] = np.arange(len(order))
-        share = pairs.n_unlabeled / len(pairs.drawn)
-        points, exact = (to_device_of(pairs.device_array, X) for X in (centered, given))
-        return DrawnPairs.of(points, exact, number[pairs.drawn], share)
-    if pairs.device_array is not None:
-        from .device import DeviceSums
-
-        return DeviceSums.of(centered, layout, pairs.device_array)
-    return None
 
 
 # The C library shall keep the memory of a pass's temporary arrays from block to block. glibc

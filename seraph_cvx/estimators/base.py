@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..certificate import Certificate, certify
+from ..certificate import Certificate
 from ..engine.distances import Factor, as_factor
-from ..engine.passes import Limit, OutOfTime
-from ..fit.alternation import SECONDS_TO_FINISH, Alternation, Iteration, run_alternation
+from ..engine.passes import Limit
+from ..fit.alternation import Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
@@ -33,17 +33,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class Weights:
-    """The weights of SERAPH's objective, which SERAPHCV chooses itself."""
+class Parameters:
+    """The parameters of SERAPH; apart from scikit-learn's classes, or mypy would accept any."""
 
     unlabeled_weight: float | str = RECOMMENDED.unlabeled_weight
     trace_weight: float | str = RECOMMENDED.trace_weight
-
-
-@dataclass(eq=False, repr=False)
-class FitParameters:
-    """The parameters that SERAPH, its relatives and SERAPHCV have in common."""
-
     threshold: float = 1.0
     sharpness: float | None = RECOMMENDED.sharpness
     algorithm: str = "em"
@@ -55,11 +49,9 @@ class FitParameters:
     allow_unattained: bool = False
     n_jobs: int | None = None
     verbose: int = 0
-    random_state: Any = None
     laplacian_weight: float = 0.0
     laplacian_neighbors: int = 7
     identity_share: float | str = RECOMMENDED.identity_share
-    unlabeled_pairs: int | None = None
     accelerate: bool = True
     penalties: Sequence[Penalty] = ()
     reference: str = RECOMMENDED.reference
@@ -67,20 +59,6 @@ class FitParameters:
     time_limit: float | None = None
     callback: Callable[[Iteration, FloatArray], object] | None = None
     on_interrupt: str = "raise"
-
-    def _manifold_term(self, points: FloatArray) -> FloatArray | None:
-        """The manifold term of the points, where it has a weight."""
-        if check_number(self.laplacian_weight, "laplacian_weight", 0.0) == 0.0:
-            return None
-        from ..penalties import manifold_term
-
-        return manifold_term(points, self.laplacian_weight, self.laplacian_neighbors)
-
-
-@dataclass(eq=False, repr=False)
-class Parameters(FitParameters, Weights):  # Weights are the first fields
-    """The parameters of SERAPH; apart from scikit-learn's classes, or mypy would accept any."""
-
     setting: str | None = None
 
 
@@ -126,9 +104,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             self._require_direct(pairs)
         elif self.algorithm != "em":
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
-        manifold_term = self._manifold_term(pairs.points)
-        if self.unlabeled_pairs is not None:
-            pairs = pairs.sampled(self.unlabeled_pairs, self.random_state)
+        manifold_term = None
+        if check_number(self.laplacian_weight, "laplacian_weight", 0.0) > 0.0:
+            from ..penalties import manifold_term as term_of
+
+            manifold_term = term_of(pairs.points, self.laplacian_weight, self.laplacian_neighbors)
         return self._setting().first_m_step(
             pairs, self.algorithm, self.threshold, manifold_term, self.n_jobs, tuple(self.penalties)
         )
@@ -196,33 +176,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             raise RuntimeError(run.message)
         self.certificate_ = run.m_step.certificate
         self.history_, self.status_, self.n_iter_ = run.history, run.status, len(run.history)
-        message = run.message
-        if first.pairs.drawn is not None:
-            message = self._certify_all_pairs(run) or message
-        return run.m_step.found, message
-
-    def _certify_all_pairs(self, run: Alternation) -> str:
-        """Certify over all pairs a metric that was learned from some; what is missing, in words."""
-        whole = replace(run.objective, pairs=run.objective.pairs.whole)
-        is_over = run.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-        seconds, self.certificate_ = SECONDS_TO_FINISH if is_over else np.inf, None
-        try:
-            with whole.limit.granted(seconds):
-                metric = np.asarray(run.metric)
-                self.certificate_ = certify(whole, metric, enough=self.m_step_tol)
-        except OutOfTime:
-            if run.objective.limit.is_interrupted:
-                self.status_ = Status.INTERRUPTED
-                return "Interrupted before the certificate over all pairs was computed."
-        gap = np.inf if self.certificate_ is None else self.certificate_.relative_gap
-        if run.status is not Status.CERTIFIED or gap <= self.m_step_tol:
-            return ""
-        self.status_ = Status.INACCURATE
-        return (
-            f"Learned from {self.unlabeled_pairs} unlabeled pairs: over all pairs the certified "
-            f"relative gap is {gap:.2g}, more than m_step_tol={self.m_step_tol:.2g}. Draw more "
-            "pairs for a smaller one, or set m_step_tol to what is enough."
-        )
+        return run.m_step.found, run.message
 
     def _descend(
         self, first: MStepObjective, watch: FitWatch | None
@@ -277,7 +231,14 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
     @property
     def m_step_objective_(self) -> MStepObjective:
         """The last M-step, which `certificate_` is about."""
-        return m_step_of(self.certificate_)
+        certificate = self.certificate_
+        if certificate is None or certificate.objective is None:
+            raise AttributeError(
+                "m_step_objective_ is the M-step of a certificate, and this fit has none: "
+                'algorithm="direct" has no M-steps, and a time limit may leave no time to certify '
+                "one."
+            )
+        return certificate.objective
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8) with the distance of `pair_distance`.
@@ -291,7 +252,10 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         ----------
         pairs : (k, 2, m) array_like
         """
-        return similar_probability(self.pair_distance(pairs), self.threshold_)
+        distances, threshold = self.pair_distance(pairs), self.threshold_
+        # the sign is exact; below a negative threshold no probability is as large as 1/2
+        scores = (distances - threshold) * (distances + abs(threshold))
+        return np.asarray(posterior_similar(scores))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What notebooks show: scikit-learn's box and, once fitted, a card beside it."""
@@ -310,22 +274,3 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         from ..display.notebook import beside
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
-
-
-def m_step_of(certificate: Certificate | None) -> MStepObjective:
-    """The M-step that a fit's certificate is about; an AttributeError where there is none."""
-    if certificate is None or certificate.objective is None:
-        raise AttributeError(
-            "m_step_objective_ is the M-step of a certificate, and this fit has none: "
-            'algorithm="direct" has no M-steps, and a time limit may leave no time to certify one.'
-        )
-    return certificate.objective
-
-
-def similar_probability(distances: FloatArray, threshold: float) -> FloatArray:
-    """The probability of (8) that pairs at these distances are similar; 1/2 at the threshold.
-
-    Below a negative threshold there is no distance, and no probability is as large as 1/2.
-    """
-    scores = (distances - threshold) * (distances + abs(threshold))  # the sign is exact
-    return np.asarray(posterior_similar(scores))

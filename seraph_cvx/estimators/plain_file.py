@@ -176,18 +176,17 @@ def unpack(value: Any, arrays: Arrays) -> Any:
     return value
 
 
-def _checked_pairs(points: Any, labels: Any, drawn: Any) -> PairSet:
+def _checked_pairs(points: Any, labels: Any) -> PairSet:
     """Pairs of points, refused unless they are rows (i, j), i < j, of its points."""
-    lists = [] if drawn is None else [drawn]
     if isinstance(labels, ClassLabels):
         if labels.members.shape != labels.classes.shape:
             refuse("the members of its pairs have not one class each")
-        lists.append(np.column_stack([labels.members[:-1], labels.members[1:]]))
+        lists = [np.column_stack([labels.members[:-1], labels.members[1:]])]
     else:
-        lists += [labels.similar, labels.dissimilar]
+        lists = [labels.similar, labels.dissimilar]
     n = len(check_points(points))
     for rows in lists:
         is_list = rows.ndim == 2 and rows.shape[1] == 2 and rows.dtype.kind in "iu"
         if not is_list or np.any((rows < 0) | (rows >= n)) or np.any(rows[:, 0] >= rows[:, 1]):
             refuse("a pair of its M-step does not consist of two of the points, in order")
-    return PairSet(points, labels, drawn=drawn)
+    return PairSet(points, labels)

@@ -1,8 +1,8 @@
 """Models on disk without pickle: numbers and a JSON header, checked on reading.
 
 The header says format, format_version, package_version, class, parameters, attributes, output (of
-`set_output`) and, for a search, the same of its best_estimator_; for a pipeline, the same of each
-of its steps. A class is a name in our own table; nothing that a file holds is ever executed.
+`set_output`); for a pipeline, the same of each of its steps. A class is a name in our own table;
+nothing that a file holds is ever executed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ MODELS = {
     "SERAPH": "seraph_cvx.estimators.seraph",
     "PairSERAPH": "seraph_cvx.estimators.pair_seraph",
     "KernelSERAPH": "seraph_cvx.estimators.kernel_seraph",
-    "SERAPHCV": "seraph_cvx.estimators.seraph_cv",
 }
 """The classes that can be saved, and their modules, imported when needed."""
 
@@ -88,7 +87,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : SERAPH, PairSERAPH, KernelSERAPH or SERAPHCV, fitted
+    model : SERAPH, PairSERAPH or KernelSERAPH, fitted
         Or a fitted `Pipeline` that ends in one of them, after any of StandardScaler, MinMaxScaler,
         MaxAbsScaler, RobustScaler and SimpleImputer.
     path : path
@@ -208,9 +207,6 @@ def _describe(
         if of_factor in learned:  # the matrix may have been made of it since
             learned.pop(matrix, None)
     parameters.pop("callback", None)  # it belongs to the fit that is over, not to what was learned
-    inner = learned.pop("best_estimator_", None)
-    if inner is not None:  # it has the same one
-        learned.pop("certificate_", None)
     if name == "SimpleImputer":  # the rest follows from these; of a constant they are objects
         kept = learned.keys() & {"n_features_in_", "feature_names_in_"}
         statistics = np.asarray(learned["statistics_"], dtype=np.float64)
@@ -218,7 +214,7 @@ def _describe(
     try:
         if unknown := [key for key in learned if not LEARNED.fullmatch(key)]:
             raise NotPlain(f"`{unknown[0]}` is nothing it learns")
-        record = {
+        return {
             "class": name,
             "parameters": {
                 key: pack(value, f"{prefix}parameters.{key}", arrays)
@@ -230,14 +226,10 @@ def _describe(
             "output": getattr(model, "_sklearn_output_config", {}).get("transform"),
         }
     except NotPlain as error:
-        cure = ", or save its best_estimator_" if name == "SERAPHCV" else ""
         raise TypeError(
             f"This {name} cannot be saved: {error}. Only numbers, strings, None, and sequences of "
-            f"them are written: give such a value{cure}."
+            "them are written: give such a value."
         ) from None
-    if inner is not None:
-        record["best_estimator_"] = _describe(inner, arrays, f"{prefix}best_estimator_.")
-    return record
 
 
 def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
@@ -258,9 +250,6 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
         if not LEARNED.fullmatch(key) or is_method:
             refuse(f"{name} learns no attribute {key!r}")
     learned = {key: unpack(value, arrays) for key, value in record["attributes"].items()}
-    if name == "SERAPHCV":
-        learned["best_estimator_"] = best = _rebuild(record["best_estimator_"], arrays)
-        learned["certificate_"] = best.certificate_
     _check_shapes(f"this {name}", learned)
     if classes is MODELS:
         _check_attributes(str(name), learned)

@@ -84,8 +84,6 @@ class SERAPH(_Parameters, BaseSERAPH):
     verbose : int, default=0
         1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
         that is installed, and as a plain line for each iteration where stderr is no terminal.
-    random_state : int, RandomState or None
-        Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors
         near; see :func:`seraph_cvx.penalties.manifold_term`.
@@ -125,12 +123,6 @@ class SERAPH(_Parameters, BaseSERAPH):
         for the two nearest ones. "auto": the vote, or another one where held-out labels show it to
         be better; and where they do not show that the learned metric helps, the Euclidean one is
         kept. It takes twenty more fits of the labeled points and at most 500 others.
-    unlabeled_pairs : int, optional
-        k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
-        unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
-        metric found this way; with algorithm="direct" there is none. To save time rather than for a
-        certificate over all pairs, fit to the labeled points and 1,000 of the others: as good on
-        ten data sets.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
         units of the spread inside the classes, ((1 - g) W + g S)^-1, S the second moment of the

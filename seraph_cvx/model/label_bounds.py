@@ -153,7 +153,7 @@ class LabelTerms:
     enclosure: LabelEnclosure
 
     def __call__(self, batch: PairBatch, *bounds: tuple[Array, Array]) -> PairTerms:
-        """Return the three terms of each pair of a block, or of drawn pairs."""
+        """Return the three terms of each pair of a block."""
         lower, upper = bounds[0] if bounds else (None, None)
         least, most = self.enclosure.least(batch, upper), self.enclosure.most(batch, lower)
         return PairTerms([least, most, binary_entropy(least)], least)

@@ -73,13 +73,12 @@ def _involved_points(moments: PairMoments) -> IntArray:
 def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
-    if moments.unlabeled_weight > 0.0 and not sums.is_sampled:
+    if moments.unlabeled_weight > 0.0:
         return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
-    points = sums.given
-    if moments.unlabeled_weight == 0.0 and sums.class_layout is not None:
-        return np.asarray(np.ptp(points[sums.labels.members], axis=0) > 0.0)
-    i, j = sums.listed_pairs(moments.unlabeled_weight).T
-    return np.asarray(np.any(points[i] != points[j], axis=0))
+    if sums.class_layout is not None:
+        return np.asarray(np.ptp(sums.given[sums.labels.members], axis=0) > 0.0)
+    i, j = sums.labels.listed.T
+    return np.asarray(np.any(sums.given[i] != sums.given[j], axis=0))
 
 
 def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> DualCoordinates | None:
@@ -124,8 +123,8 @@ def _nodes(moments: PairMoments) -> DualCoordinates:
     """
     n = moments.sums.n_points
     roots = np.zeros(n, dtype=np.int64)
-    if moments.unlabeled_weight == 0.0 or moments.sums.is_sampled:
-        roots = component_roots(n, moments.sums.listed_pairs(moments.unlabeled_weight))
+    if moments.unlabeled_weight == 0.0:
+        roots = component_roots(n, moments.sums.labels.listed)
     base = np.delete(np.eye(n), roots, axis=1)
     k = base.shape[1]
     return _without_regularizer(np.eye(k), base)

@@ -322,7 +322,7 @@ class MStepObjective:
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
         """The soft labels' second moment sum_U q(+1) v v', in the coordinates of the data."""
-        back = self.moments.whitening.T @ self.moments.typical.everything
+        back = self.moments.unwhitening
         return read_only(symmetrize(back.T @ self.soft_label_sums.matrix @ back))
 
     @cached_property
@@ -429,10 +429,9 @@ class MStepObjective:
     def _direction_without_similar_pairs(self) -> FloatArray | None:
         """A direction that other pairs have but no similar one, by exact ranks, or None."""
         points, links = self.pairs.points, self.pairs.labels.similar_links
-        counted, drawn = self.pairs.labels.labeled_links, self.pairs.drawn
+        counted = self.pairs.labels.labeled_links
         if self.mu > 0.0:
-            everyone = np.column_stack(np.broadcast_arrays(0, np.arange(len(points))))
-            counted = everyone if drawn is None else np.vstack([counted, drawn])
+            counted = np.column_stack(np.broadcast_arrays(0, np.arange(len(points))))
         rank = rank_unless_spanning(points, links, counted)
         if rank is None:
             return None

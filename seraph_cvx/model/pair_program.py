@@ -100,7 +100,7 @@ class PairProgram:
 
     def _pass_at(self, L: FloatArray) -> WholePass:
         """A pass over all pairs: on a GPU, in this process, or on another device."""
-        gpu = None if self.sums.is_sampled else self.gpu_pairs
+        gpu = self.gpu_pairs
         if gpu is not None and L.shape[1] <= gpu.most_columns:
             on_gpu: WholePass = gpu.pass_at(L)
             return on_gpu
@@ -141,7 +141,7 @@ class PairProgram:
             return self._sampled_hessian(L, whole.half_gradient, [self._some_points.at(L)])
         if isinstance(whole, BlocksPass | ListPass) and self._keeps_pairs:
             return whole
-        if n <= FINE_POINTS and not self.sums.is_sampled:
+        if n <= FINE_POINTS:
             return self._all_pairs.at(L)
         n_pairs = max(250 * max(m, L.size), n * n // 1000)  # so many for each number in L
         return self._sampled_hessian(L, whole.half_gradient, self._drawn_passes(L, n_pairs))
@@ -152,7 +152,7 @@ class PairProgram:
         Wherever the pass itself was made: the same steps are taken in every library.
         """
         is_small = self._n_rough_points == self.sums.n_points and self._keeps_pairs
-        if is_small and not self.sums.is_sampled:
+        if is_small:
             if isinstance(whole, BlocksPass | ListPass):
                 return whole.curvature(S)
             return self._all_pairs.at(L).curvature(S)
@@ -207,11 +207,7 @@ class PairProgram:
             return members[np.column_stack([first, second])]
 
         if mu > 0.0:
-            pairs = None if sums.remote is None else sums.remote.drawn
-            if pairs is None:
-                pairs = draw(np.arange(sums.n_points))
-            elif len(pairs) > n_pairs:
-                pairs = pairs[rng.choice(len(pairs), n_pairs, replace=False)]
+            pairs = draw(np.arange(sums.n_points))
             weight = mu * sums.n_unlabeled / len(pairs)
             groups.append((pairs, np.full(len(pairs), weight), self.loss))
         total, c = labels.n_labeled, labels.confidence

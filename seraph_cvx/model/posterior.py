@@ -150,11 +150,6 @@ def tabulate(given: ArrayLike, pairs: PairSet, order: IntArray) -> FloatArray:
 
 def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:
     """Check that there is one probability for each unlabeled pair, and return a read-only copy."""
-    if pairs.drawn is not None:
-        raise ValueError(
-            "soft_labels has one number for each unlabeled pair, but only drawn ones count here: "
-            "give previous_metric instead, or use pairs.whole."
-        )
     q = np.array(given, dtype=np.float64)
     if q.shape != (pairs.n_unlabeled,):
         raise ValueError(

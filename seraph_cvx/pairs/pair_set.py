@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -46,8 +46,6 @@ class PairSet:
     device_array : array or None
         The array X as given, if it is of a library other than NumPy: the sums over unlabeled
         pairs are computed by that library, on that device. `points` is a copy for NumPy.
-    drawn : (k, 2) integer array or None
-        Unlabeled pairs that stand for all of them, see :meth:`sampled`.
 
     Examples
     --------
@@ -59,7 +57,6 @@ class PairSet:
     points: FloatArray
     labels: Labels
     device_array: Array | None = None
-    drawn: IntArray | None = None
     confidence: FloatArray | None = field(init=False)
     n_points: int = field(init=False)
     n_features: int = field(init=False)
@@ -162,32 +159,6 @@ class PairSet:
         is_unlabeled[tuple(self.labeled.T)] = False
         return read_only(np.argwhere(is_unlabeled))
 
-    def sampled(self, unlabeled_pairs: int, random_state: Any = None) -> PairSet:
-        """Draw k unlabeled pairs at random to stand for all of U.
-
-        Each sum over U becomes #U/k times the sum over them, which is unbiased. If U has no more
-        than k pairs, all of it is kept.
-
-        Examples
-        --------
-        >>> pairs = PairSet.from_labels(np.arange(100.0)[:, None], [0, 1] + 98 * [-1])
-        >>> pairs.sampled(50, random_state=0)
-        PairSet(100 points in R^1: 0 similar, 1 dissimilar, 50 of 4949 unlabeled pairs)
-        """
-        from sklearn.utils import check_random_state
-
-        how_many = int(check_number(unlabeled_pairs, "unlabeled_pairs", minimum=1.0))
-        if how_many >= self.n_unlabeled:
-            return self.whole
-        rng = check_random_state(random_state)
-        drawn = draw_unlabeled(self.n_points, self.labeled, how_many, rng)
-        return replace(self, drawn=read_only(drawn))
-
-    @property
-    def whole(self) -> PairSet:
-        """The same pairs, with all of U instead of drawn ones."""
-        return self if self.drawn is None else replace(self, drawn=None)
-
     def resolve_unlabeled_weight(self, unlabeled_weight: float | str) -> float:
         """The weight mu as a number: "ratio" is #(S u D) / #U, the paper's choice; 0 if U is empty.
 
@@ -210,8 +181,7 @@ class PairSet:
         return (
             f"PairSet({self.n_points} points in R^{self.n_features}: {self.n_similar} similar, "
             f"{self.n_labeled - self.n_similar} dissimilar, "
-            + ("" if self.drawn is None else f"{len(self.drawn)} of ")
-            + f"{self.n_unlabeled} unlabeled pairs"
+            f"{self.n_unlabeled} unlabeled pairs"
             + (
                 f"; confidence {self.confidence.min():g} to {self.confidence.max():g})"
                 if self.confidence is not None
@@ -280,27 +250,3 @@ def supervise_pairs(
         f"Pair {void[0]} is called dissimilar, but its two points are equal ({len(void)} such "
         "in all): no metric can tell them apart, so it is left out."
     )
-
-
-def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) -> IntArray:
-    """Draw distinct unlabeled pairs (i, j), i < j; all subsets of this size are equally likely."""
-    rows = np.arange(n_points)
-    starts = rows * (2 * n_points - 1 - rows) // 2  # the number of (i, i + 1), lexicographically
-    n_pairs = n_points * (n_points - 1) // 2
-    i, j = labeled.T
-    known = np.sort(starts[i] + j - i - 1)
-    n_unlabeled = n_pairs - len(known)
-    is_most = 2 * how_many > n_unlabeled
-    n_drawn = n_unlabeled - how_many if is_most else how_many
-    drawn = np.empty(0, dtype=np.int64)
-    while len(drawn) < n_drawn:  # no number is preferred at any time, so that no set of them is
-        more = rng.randint(n_pairs, size=n_drawn - len(drawn), dtype=np.int64)
-        drawn = np.sort(np.concatenate([drawn, more]))
-        is_known = np.take(known, np.searchsorted(known, drawn), mode="clip") == drawn
-        drawn = drawn[~is_known & (np.diff(drawn, prepend=-1) > 0)]
-    if is_most:
-        kept = np.ones(n_pairs, dtype=bool)
-        kept[known] = kept[drawn] = False
-        drawn = np.flatnonzero(kept)
-    i = np.searchsorted(starts, drawn, side="right") - 1
-    return np.column_stack([i, drawn - starts[i] + i + 1])

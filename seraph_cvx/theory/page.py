@@ -25,8 +25,7 @@ summary h2 { display: inline; font-size: 1.1rem; margin-right: .6rem; }
 .formula { overflow-x: auto; overflow-y: hidden; } .formula math { overflow: visible; }
 sub, sup { line-height: 0; }
 @media (max-width: 34rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
-  td, th { padding-right: .5rem; } .contents td:nth-child(5), .contents th:nth-child(5),
-  .contents td:nth-child(4), .contents th:nth-child(4) { display: none; }
+  td, th { padding-right: .5rem; } .contents :is(td, th):nth-child(n + 4) { display: none; }
   .box, .inside, summary { padding-left: .8rem; padding-right: .8rem; } }
 """
 

@@ -59,7 +59,6 @@ FALSE_WITHOUT_ROUNDING = {
     "given soft labels": 10029,
     "tiny posteriors": 10028,
     "mixed": 10005,
-    "sampled pairs of one feature": 10017,
     "one feature": 10006,
     "two points": 10020,
     "huge and tiny weights": 10004,
@@ -133,7 +132,7 @@ def test_certificates_on_extreme_data_are_true(family):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_certificates_on_extreme_data_are_true_thousands_of_times(family):
-    """The marathon's 22,100, every 20th inspected thoroughly; or one in thirty-two of them.
+    """The marathon's 19,800, every 20th inspected thoroughly; or one in thirty-two of them.
 
     Of so many, a share is no luck: most lower bounds are better than the trivial ones.
     """
@@ -312,29 +311,6 @@ def test_explicit_nearly_collinear_features_without_trace_weight(seed, noise, un
     assert_true(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=unlabeled_weight))
 
 
-def test_explicit_one_of_twelve_pairs_drawn():
-    """A dual value of 1.2744 was certified at 10, where f is 0.6813 elsewhere."""
-    X = [[0.1], [-0.1], [0.6], [0.1], [-0.5], [0.4]]
-    pairs = PairSet.from_labels(X, [0, 0, 1, -1, -1, -1]).sampled(1, random_state=0)
-    objective = MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=1.0)
-    assert least_value(objective) < 0.6814
-    assert_true(objective, scalars(0.0, 1.0, 10.0, 100.0))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_explicit_sampled_pairs_far_from_the_origin(seed):
-    """The rounding of the shift of drawn pairs was forgotten: 5.87 above a value of 5.47."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(4, 12))
-    X = rng.normal(size=(n, 1)) * 10.0 ** rng.integers(0, 3)
-    X[-1] = 10.0 ** rng.uniform(4, 14)
-    pairs = PairSet.from_labels(X, [0, 0, 1, *[-1] * (n - 3)])
-    sampled = pairs.sampled(int(rng.integers(1, pairs.n_unlabeled)), random_state=seed)
-    weight = float(rng.choice([0.0, 1e-9, 1.0]))
-    objective = MStepObjective(sampled, trace_weight=weight, unlabeled_weight=1.0)
-    assert_enclosed(objective, rng.choice(np.geomspace(1e-30, 1e8, 400), (8, 1, 1)))
-
-
 @pytest.mark.parametrize("exponent", range(-162, -140, 2))
 @pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-290])
 def test_explicit_a_pair_whose_squared_length_underflows(exponent, weight):
@@ -412,7 +388,6 @@ def forge(monkeypatch, change):
     "families",
     [
         ("one pair", "trace weights"),
-        ("sampled pairs", "sampled pairs of one feature"),
         ("one feature", "two points"),
         ("ridge", "LogDet"),
         ("trace bound", "several blocks"),
@@ -431,17 +406,6 @@ def test_a_forged_certificate_is_seen(monkeypatch, kind, families):
 def test_a_factor_that_violates_a_constraint_is_seen(monkeypatch):
     forge(monkeypatch, lambda c: replace(c, factor=2.0 * c.factor))
     assert any("upper bound" in inspect("trace bound", seed).falsehoods for seed in range(21, 27))
-
-
-def test_pairs_that_were_not_drawn_are_seen(monkeypatch):
-    """A certificate of all pairs in the place of one of the drawn ones."""
-
-    def of_all(objective, A):
-        return certify(replace(objective, pairs=objective.pairs.whole), A)
-
-    monkeypatch.setattr(stress, "certify", of_all)
-    found = [inspect("sampled pairs", seed).falsehoods for seed in range(31, 41)]
-    assert sum(map(bool, found)) >= 4
 
 
 def test_a_certificate_of_what_became_of_the_input_is_seen():

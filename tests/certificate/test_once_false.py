@@ -25,14 +25,6 @@ from seraph_cvx.certificate.penalized import certify_penalized
 from seraph_cvx.penalties import Penalty, Ridge
 from seraph_cvx.proof.verified_psd import log_determinant_bounds
 
-
-def test_soft_labels_are_of_all_pairs_or_of_none(objective):
-    """Given for a sample, they made every pair count."""
-    pairs = objective.pairs.sampled(1, random_state=0)
-    with pytest.raises(ValueError, match="previous_metric"):
-        MStepObjective(pairs, soft_labels=np.zeros(pairs.n_unlabeled))
-
-
 # Inputs that are silently changed
 
 
@@ -89,13 +81,12 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
     by_labels = PairSet.from_labels(X, [0, 0, 1, 1, -1, -1])
     q, P = rng.random(pairs.n_unlabeled), np.eye(2)
     soft = MStepObjective(pairs, soft_labels=q)
-    streamed = MStepObjective(by_labels.sampled(3), previous_metric=P, manifold_term=P)
+    streamed = MStepObjective(by_labels, previous_metric=P, manifold_term=P)
     for owner, names in [
         (pairs, "points similar dissimilar unlabeled labeled confidence"),
         (pairs.labels, "similar dissimilar confidence listed members"),
         (by_labels, "similar"),
         (by_labels.labels, "members classes listed"),
-        (streamed.pairs, "drawn"),
         (soft, "soft_labels label_matrix similar_matrix soft_label_matrix"),
         (streamed, "previous_metric manifold_term regularizer pair_moment"),
         (streamed, "recession_matrix"),

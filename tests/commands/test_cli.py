@@ -215,7 +215,7 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
 
     monkeypatch.setattr(ConicMStep, "_run", inaccurately)
     result = run(f"{FIT} --solver scs --force")
-    assert_answered_in_words(result, ["status is inaccurate", "Use --solver newton."], 1)
+    assert_answered_in_words(result, ["status is inaccurate", "or use --solver newton."], 1)
     certificate = load_model("small.metric.npz")[-1].certificate_
     for kind in ("primal", "dual"):
         value = getattr(certificate, f"{kind}_value")

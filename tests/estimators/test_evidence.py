@@ -7,12 +7,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from seraph_cvx import SERAPH, SERAPHCV, LabeledKFold, PairSet
+from seraph_cvx import SERAPH, LabeledKFold, PairSet
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators import held_out
 from seraph_cvx.estimators.evidence import Neighborhood, doubt_about_labels
 from seraph_cvx.estimators.held_out import CLASSIFIERS, judge_by_folds
-from seraph_cvx.estimators.seraph_cv import best_candidate
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.numerics.psd_cone import factor
 
@@ -52,6 +51,7 @@ def test_labels_at_random_are_not_predicted_and_no_metric_is_kept_for_them():
     assert model.abstained_
     np.testing.assert_array_equal(model.metric_, np.eye(12))
     assert np.any(model.m_step_metric_ != np.eye(12))  # what the certificate is about
+    assert "use the Euclidean metric instead" in model._repr_html_()
 
 
 @pytest.mark.parametrize(("n_better", "chosen"), [(1, "vote"), (8, "logistic")])
@@ -188,29 +188,3 @@ def test_a_metric_that_labels_do_not_support_is_mixed_with_the_euclidean_one():
     C = np.cov(noise.T)
     expected = (1 - rest) * mixed + rest * np.vdot(mixed, C) / np.trace(C) * np.eye(3)
     np.testing.assert_allclose(model.metric_, expected, atol=1e-6 * np.max(expected))
-
-
-def test_the_default_is_kept_unless_another_candidate_leads_by_enough():
-    table = {"mean_test_score": np.array([0.7, 0.75, 0.75, 0.75 - 1e-15, np.nan])}
-    table |= {"rank_test_score": [4, 1, 1, 1, 5], "param_trace_weight": [1.0, 3.0, 2.0, 1.0, 9.0]}
-    assert [best_candidate(table, 0, lead) for lead in (0.0, 0.04, 0.06)] == [1, 1, 0]
-    assert best_candidate(table, 3) == 3  # as good but for rounding
-    assert best_candidate(table, 4, 0.5) == 1  # the default could not be fitted
-    assert best_candidate(table) == 1
-
-
-def test_the_lead_that_is_asked_for_falls_with_the_number_of_labels():
-    def score(model, X, y):
-        return 0.012 * (model.identity_share == 0.4)
-
-    n = np.sum(Y >= 0)
-    for caution, share in ((0.011 * np.sqrt(n), 0.4), (0.013 * np.sqrt(n), "auto")):
-        search = SERAPHCV(cv=2, scoring=score, caution=caution, tol=1e-3, m_step_tol=1e-4)
-        assert search.fit(X, Y).best_params_["identity_share"] == share
-
-
-def test_a_search_without_evidence_ends_with_the_default():
-    search = SERAPHCV(cv=2, scoring=lambda model, X, y: 0.5).fit(X, Y)
-    default = SERAPH().fit(X, Y)
-    assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
-    assert search.best_index_ == 0

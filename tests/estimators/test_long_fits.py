@@ -119,8 +119,6 @@ WAYS = {
     "multipliers": {"penalties": [Sparse(0.1)]},
     "direct": {"algorithm": "direct"},
     "threads": {"n_jobs": 2},
-    "sampled": {"unlabeled_pairs": 200_000, "random_state": 0},
-    "sampled, direct": {"unlabeled_pairs": 200_000, "random_state": 0, "algorithm": "direct"},
 }
 
 

@@ -8,7 +8,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
     MStepObjective,
     PairSet,
@@ -126,12 +125,6 @@ def test_blocks_are_equal_only_if_all_their_numbers_are():
     for numbers in ((1.0,), (2.0, PRIOR), (1.0, 2.0 * PRIOR)):
         assert block != LogDet(*numbers)
     assert block != Ridge(1.0, prior=PRIOR)
-
-
-def test_cross_validation_hands_the_penalties_on():
-    search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(X, Y)
-    assert search.best_estimator_.penalties == [Diagonal()]
-    assert not np.any(search.metric_ - np.diag(np.diag(search.metric_)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     MStepObjective,
     PairSet,
     alternate,
@@ -155,16 +154,6 @@ def test_a_fit_to_other_data_leaves_nothing_of_the_last_one():
     assert not hasattr(model, "factor_")
     model.fit(X, y)
     assert model.metric_.shape == model.m_step_metric_.shape == (60, 60)
-
-
-def test_the_search_keeps_the_factor_of_its_choice(tmp_path):
-    X, y = wide_data()
-    search = SERAPHCV(trace_weights=[0.1, 1.0], cv=2).fit(X, y)
-    assert "metric_" not in vars(search)
-    np.testing.assert_array_equal(search.metric_, search.best_estimator_.metric_)
-    save_model(search, tmp_path / "search.npz")
-    again = load_model(tmp_path / "search.npz")
-    np.testing.assert_array_equal(again.transform(X), search.transform(X))
 
 
 def test_the_certificate_is_of_the_points_as_they_are_given():

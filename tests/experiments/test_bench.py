@@ -30,9 +30,9 @@ def test_bench_shows_each_row_and_writes_what_it_prints_also_if_stopped(
         if stop is not None:
             raise stop
 
-    monkeypatch.setitem(bench.SECTIONS, "sampling", [planted])
+    monkeypatch.setitem(bench.SECTIONS, "many-points", [planted])
     markdown = tmp_path / "s.md"
-    result = run_bench("sampling", "--markdown", markdown)
+    result = run_bench("many-points", "--markdown", markdown)
     assert result.exit_code == (130 if stop else 0), result.output
     assert markdown.read_text().strip() in result.stdout
     assert ("Incomplete" in markdown.read_text()) == bool(stop)

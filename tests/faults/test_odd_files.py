@@ -30,6 +30,8 @@ X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 
 Y = np.array([0, 0, 1, 1, -1, -1])
 COMMAND = [sys.executable, "-m", "seraph_cvx"]
 FIT = "fit small.csv --label species"
+PATIENCE = 300
+"""Seconds after which a process hangs: on a busy machine it takes a minute to start."""
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def test_drafts_that_a_killed_process_left_are_removed_by_the_next_write(tmp_pat
         "from seraph_cvx.processes.whole_file import write_whole\n"
         "write_whole(Path(sys.argv[1]), b'new')"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=PATIENCE)
     (left,) = tmp_path.iterdir()
     another = tmp_path / ".another.part"
     another.write_text("not ours")
@@ -163,7 +165,11 @@ print(model.status_.value, signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
 
 def test_a_fit_of_a_background_job_does_not_hear_ctrl_c():
     done = subprocess.run(
-        [sys.executable, "-c", IGNORING], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", IGNORING],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
     )
     assert done.stdout.split() == ["certified", "True"]
 
@@ -181,7 +187,7 @@ def test_a_fit_in_another_thread_goes_on_when_ctrl_c_is_pressed():
     fit = SERAPH(on_interrupt="keep", callback=wait).fit
     worker = threading.Thread(target=lambda: models.append(fit(points, y)))
     worker.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
         signal.raise_signal(signal.SIGINT)
         time.sleep(1.0)
@@ -205,15 +211,16 @@ def test_a_race_that_is_terminated_leaves_no_folder_and_no_traceback(tmp_path, n
     )
     clock = time.monotonic()
     while not (tmp_path / "race/race.jsonl").exists() or not list(temporary.iterdir()):
-        assert time.monotonic() - clock < 60
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() - clock < PATIENCE
         time.sleep(0.05)
     time.sleep(1.0)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=PATIENCE)[1]
     assert "Traceback" not in said
     assert "BrokenPipe" not in said
     assert process.returncode == (143 if number == signal.SIGTERM else -number)
     clock = time.monotonic()
     while left := [path for path in temporary.iterdir() if path.name.startswith("seraph")]:
-        assert time.monotonic() - clock < 30, left  # the solver that runs has its time limit
+        assert time.monotonic() - clock < PATIENCE, left  # the solver that runs has its time limit
         time.sleep(0.1)

@@ -28,6 +28,11 @@ def test_a_formula_within_a_sentence_is_inline():
     assert to_mathml("x", inline=True).startswith('<math display="inline">')
 
 
+def test_bars_are_brackets_of_one_height_without_spaces():
+    markup = to_mathml(r"\lvert X\rvert\lVert P\rVert", inline=True)
+    assert markup.count('<mo stretchy="false" lspace="0" rspace="0">') == 4
+
+
 def test_prose_is_escaped_and_raises_what_is_raised():
     assert prose("v_k = x_i - x_j < 1") == "v<sub>k</sub> = x<sub>i</sub> − x<sub>j</sub> &lt; 1"
     assert prose("ask m_step_metric_ of M-step 1e-6") == "ask m_step_metric_ of M-step 1e-6"

@@ -106,9 +106,8 @@ def test_failure_path_weights_that_overflow_times_squared_distances(scale, weigh
     with pytest.raises(ValueError, match=words):
         supervise(X, None, *rows, weight, weight)
     pairs = PairSet.from_constraints(X, *rows)
-    for some in (pairs, pairs.sampled(3, random_state=0)):
-        with pytest.raises(ValueError, match=r"unlabeled_weight=.* Divide all weights"):
-            MStepObjective(some, unlabeled_weight=weight)
+    with pytest.raises(ValueError, match=r"unlabeled_weight=.* Divide all weights"):
+        MStepObjective(pairs, unlabeled_weight=weight)
 
 
 def test_failure_path_a_manifold_term_that_overflows_in_the_unit_of_the_points():

@@ -36,7 +36,7 @@ def run(*command, cwd, fails=False):
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1200,  # on a busy machine
     )
     assert (done.returncode != 0) == fails, done.stdout
     return done.stdout

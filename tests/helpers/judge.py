@@ -95,8 +95,8 @@ class Judge:
         if mu == "ratio" and self.n_unlabeled:
             mu = pairs.n_labeled / self.n_unlabeled
         self.mu = float(mu) if self.n_unlabeled else 0.0
-        rows = np.array(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
-        self.unlabeled = rows if self.mu > 0.0 else rows[:0]  # of k, each counts mu * #U/k times
+        rows = np.array(pairs.unlabeled)
+        self.unlabeled = rows if self.mu > 0.0 else rows[:0]
         self.rows = np.vstack([self.similar, self.dissimilar, self.unlabeled])
         self.threshold, self.trace_weight = float(given.threshold), float(given.trace_weight)
         self.blocks = [block_of(block, self.n_features) for block in given.penalties]
@@ -111,7 +111,7 @@ class Judge:
             "similar": self.similar.tolist(),
             "dissimilar": self.dissimilar.tolist(),
             "confidence": hexed(self.confidence),
-            "drawn": None if pairs.drawn is None else pairs.drawn.tolist(),
+            "drawn": None,
             "unlabeled_weight": hexed(self.mu),
             "threshold": hexed(self.threshold),
             "sharpness": hexed(1.0 + self.mu if given.sharpness is None else given.sharpness),

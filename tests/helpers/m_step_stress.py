@@ -21,7 +21,6 @@ import numpy as np
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
     PairSERAPH,
     certify,
@@ -77,33 +76,25 @@ def fitted_once(rng):
     X, y = random_points(rng, n, m), np.full(n, -1)
     known = rng.choice(n, size=int(rng.integers(4, n // 2 + 1)), replace=False)
     y[known] = np.arange(len(known)) % int(rng.integers(2, 4))
-    kind = str(rng.choice(["classes", "constraints", "pairs", "kernel", "search"]))
+    kind = str(rng.choice(["classes", "constraints", "pairs", "kernel"]))
     settings = {
         "trace_weight": float(10.0 ** rng.uniform(-2.0, 1.5)),
         "sharpness": [None, float(rng.uniform(1.1, 4.0))][rng.integers(2)],
         "threshold": float(rng.choice([1.0, 0.3, 4.0])),
         "max_iter": [None, 1, 3][rng.integers(3)],
         "allow_unattained": True,
-        "random_state": 0,
     }
     mu = [0.0, "ratio", "full", 0.3][rng.integers(4)]
     settings["unlabeled_weight"] = "ratio" if mu == "full" and settings["sharpness"] is None else mu
     if rng.random() < 0.2:
         settings["trace_weight"] = 0.0
-    if rng.random() < 0.2 and mu != 0.0:
-        settings["unlabeled_pairs"] = int(rng.integers(5, 60))
     if rng.random() < 0.15:
         settings |= {"laplacian_weight": 0.1, "laplacian_neighbors": 3}
     if kind in ("classes", "constraints") and rng.random() < 0.5:
         names = rng.choice(list(PENALTIES), size=int(rng.integers(1, 3)), replace=False)
         settings["penalties"] = [PENALTIES[name](rng, m) for name in names]
-    if kind == "search":
-        weights = [settings.pop("trace_weight"), 1.0]
-        mus = [settings.pop("unlabeled_weight")]
-        model = SERAPHCV(trace_weights=weights, unlabeled_weights=mus, cv=2, **settings)
-    else:
-        cls = {"pairs": PairSERAPH, "kernel": KernelSERAPH}.get(kind, SERAPH)
-        model = cls(**settings, **({"kernel": "rbf"} if kind == "kernel" else {}))
+    cls = {"pairs": PairSERAPH, "kernel": KernelSERAPH}.get(kind, SERAPH)
+    model = cls(**settings, **({"kernel": "rbf"} if kind == "kernel" else {}))
     if kind == "constraints":
         rows = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
         rng.shuffle(rows)
@@ -154,9 +145,6 @@ def value(content, L):
         q = 1.0 / (1.0 + np.exp(np.clip(a * (forms(X, previous) - eta), -700.0, 700.0)))
     if data["soft_labels"] is not None:
         q[is_unlabeled] = numbers(data["soft_labels"])
-    if data["drawn"] is not None:
-        c = np.zeros((n, n))
-        c[tuple(np.array(data["drawn"]).T)] = mu * np.sum(is_unlabeled) / len(data["drawn"])
     weights = [1.0] * len(labeled) if data["confidence"] is None else numbers(data["confidence"])
     for k, ((i, j), weight) in enumerate(zip(labeled, weights, strict=True)):
         c[i, j], q[i, j] = weight, float(k < len(data["similar"]))

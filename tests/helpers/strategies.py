@@ -238,8 +238,6 @@ ESTIMATOR_SETTINGS = st.fixed_dictionaries(
         "allow_unattained": st.booleans(),
         "laplacian_weight": st.sampled_from([0.0, 0.1]),
         "identity_share": st.sampled_from([0.0, 0.3, 1.0]),
-        "unlabeled_pairs": st.sampled_from([None, 3]),
-        "random_state": st.just(0),
     },
 )
 """Of the estimators; the data's unit is unknown, so a given trace weight may be absurd."""

@@ -1,6 +1,6 @@
 """Families of M-steps on extreme data: a table of options for one generator of random instances.
 
-At the ends of the range of doubles, of sampled pairs, of one feature and of two points, whose
+At the ends of the range of doubles, of one feature and of two points, whose
 optimum is found exactly, and with penalties and constraints at all scales of the data. A metric of
 points of size x has the size 1/x^2, and so has what a block is given; now and then it is off by
 many decades, or the block's weight is of any size.
@@ -258,21 +258,6 @@ def classes(rng, X):
     return PairSet.from_labels(X, y)
 
 
-def drawn(rng, pairs):
-    """Some of the unlabeled pairs, one to all but one of them."""
-    if pairs.n_unlabeled < 2:
-        return pairs
-    most = pairs.n_unlabeled - 1
-    k = int(rng.choice([1, most, rng.integers(1, most + 1)]))
-    return pairs.sampled(k, random_state=integer(rng, 0, 1 << 30))
-
-
-def sampled(rng, X):
-    """Drawn pairs, of class labels or of constraints."""
-    some = partial(constraints, confidences=[None, None, (-3, 3)])
-    return drawn(rng, one_of(rng, [classes, classes, some])(rng, X))
-
-
 # Soft labels: the settings that say which
 
 
@@ -472,27 +457,6 @@ PLAIN = {
         "unlabeled_weight": [*ORDINARY["unlabeled_weight"], (-6, 4)],
         "trace_weight": zero_or(3, -12, 9),
         "manifold_term": [None, None, manifold_term],
-    },
-    "sampled pairs": {
-        "shapes": [((3, 10), (1, 5))],
-        "changes": [
-            (0.2, rounded),
-            (0.2, uneven, -6, 6),
-            (0.2, shifted, 0, 9),
-            (0.2, with_one_far, 1, 9),
-        ],
-        "pairs": sampled,
-        "unlabeled_weight": [1.0, "ratio", (-3, 3)],
-        "trace_weight": zero_or(6, -6, 1),
-        "labels": [*3 * [all_dissimilar], *2 * [partial(streamed_labels, low=-2, high=2)]],
-    },
-    "sampled pairs of one feature": {
-        "shapes": [((3, 7), (1, 2))],
-        "changes": [(0.5, rounded), (0.4, scaled, -140, 140)],
-        "pairs": sampled,
-        "unlabeled_weight": [1.0, "ratio", (-3, 3)],
-        "trace_weight": zero_or(6, -6, 1),
-        "labels": [all_dissimilar, partial(streamed_labels, low=-2, high=2)],
     },
     "one feature": ONE_FEATURE
     | {

@@ -29,7 +29,6 @@ from stress_families import (
     draw,
     draw_points,
     draw_settings,
-    drawn,
     integer,
     manifold_term,
     one_of,
@@ -50,7 +49,6 @@ from stress_families import (
 import seraph_cvx.estimators.base
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
     MStepObjective,
     PairSERAPH,
@@ -106,9 +104,6 @@ def other_arrays(rng):
         contained = contain(X.astype(np.float32) if contain in FOREIGN else X.copy())
     plain = classes(rng, X)
     pairs = PairSet.from_constraints(contained, plain.similar, plain.dissimilar)
-    if chance(rng, 0.4) and plain.n_unlabeled > 1:
-        seed, k = integer(rng, 0, 1 << 30), integer(rng, 1, plain.n_unlabeled)
-        plain, pairs = (one.sampled(k, random_state=seed) for one in (plain, pairs))
     settings = draw_settings(
         rng,
         plain,
@@ -135,10 +130,7 @@ def mutated(rng):
     pairs = PairSet.from_constraints(points, rows[:1], rows[1:], None, own[2])
     if chance(rng, 0.5):
         pairs, own = PairSet.from_labels(points, y), [*own, y]
-    if chance(rng, 0.25):
-        pairs = drawn(rng, pairs)
-    labels = [all_dissimilar, streamed_labels]
-    labels += [random_labels] if pairs.drawn is None else []
+    labels = [all_dissimilar, streamed_labels, random_labels]
     terms = {"manifold_term": [None, manifold_term], "labels": labels, "unlabeled_weight": 0.5}
     settings = draw_settings(rng, pairs, trace_weight=(-3, 0), **terms)
     A = np.diag(decades(rng, -1, 1, size=m))
@@ -203,10 +195,7 @@ def nearly_right(rng):
 
 def own_settings(rng, pairs):
     """Every argument of an objective, each of its own kind."""
-    if chance(rng, 0.3):
-        pairs = pairs.whole if chance(rng, 0.5) else drawn(rng, pairs.whole)
-    labels = [all_dissimilar, streamed_labels]
-    labels += [random_labels] if pairs.drawn is None else []
+    labels = [all_dissimilar, streamed_labels, random_labels]
     options = {
         "trace_weight": zero_or(4, -6, 1),
         "unlabeled_weight": (-2, 1),
@@ -226,7 +215,7 @@ def made_from_another(rng):
     Or one that was pickled, or copied.
     """
     pairs = classes(rng, draw_points(rng, SMALL, [(0.3, uneven, -3, 3)]))
-    objective = MStepObjective(**own_settings(rng, drawn(rng, pairs)))
+    objective = MStepObjective(**own_settings(rng, pairs))
     for _ in range(integer(rng, 1, 4)):
         certify(objective, some_metric(rng, pairs))
         change = own_settings(rng, objective.pairs)
@@ -284,12 +273,11 @@ def estimators(rng):
     settings = {"max_iter": integer(rng, 1, 6), "time_limit": 2.0}
     for share, more in [
         (0.5, {"setting": one_of(rng, ["none", "post", "proj", "hyper"])}),
-        (0.2, {"unlabeled_pairs": integer(rng, 5, 30), "random_state": integer(rng, 0, 1000)}),
         (0.2, {"laplacian_weight": decades(rng, -3, 1)}),
     ]:
         settings |= more if chance(rng, share) else {}
     settings["allow_unattained"] = "setting" in settings
-    kind = one_of(rng, [SERAPH, SERAPH, KernelSERAPH, PairSERAPH, SERAPHCV])
+    kind = one_of(rng, [SERAPH, SERAPH, KernelSERAPH, PairSERAPH])
     more, arguments = {}, (X, y)
     if kind is SERAPH:
         block = one_of(rng, ["ridge", "trace bound", "diagonal metric", "sparse metric"])
@@ -302,12 +290,10 @@ def estimators(rng):
     elif kind is KernelSERAPH:
         settings["kernel"] = one_of(rng, ["rbf", "linear", "poly"])
         arguments = X / scale, y
-    elif kind is PairSERAPH:
+    else:
         rows = some_of(rng, all_pairs(len(X)), 12, 12)
         arguments = X[rows], np.where(rng.random(len(rows)) < 0.5, 1, -1)
         more["confidence"] = decades(rng, -1, 1, size=len(rows)) if chance(rng, 0.5) else None
-    else:
-        settings = {"trace_weights": [0.1, 1.0], "cv": 2, "max_iter": 2}
     with quiet_alternations() as runs:
         model = kind(**settings).fit(*arguments, **more)
         certificates = [model.certificate_]
@@ -316,15 +302,13 @@ def estimators(rng):
                 save_model(model, Path(folder) / "model.npz")
                 certificates.append(load_model(Path(folder) / "model.npz").certificate_)
     run = runs[-1]
-    objective = replace(run.objective, pairs=run.objective.pairs.whole)  # of all, if some are drawn
-    return Instance(objective, certificates=certificates, metrics=[run.metric])
+    return Instance(run.objective, certificates=certificates, metrics=[run.metric])
 
 
 def alternations(rng):
     """The last M-step of `alternate`, and the points of `seraph_path`."""
     X, y, _ = classes_of_points(rng)
     pairs = PairSet.from_labels(X, y)
-    pairs = drawn(rng, pairs) if chance(rng, 0.3) else pairs
     mu = value(rng, ["ratio", (-2, 0)])
     weights = sorted(np.max(np.ptp(X, axis=0)) ** 2 * decades(rng, -3, 0, size=3), reverse=True)
     with quietly():
@@ -368,10 +352,9 @@ FAMILIES = {
 MARATHON = (
     dict.fromkeys(PLAIN, 800)
     | dict.fromkeys(list(PLAIN)[17:], 600)  # at the ends of the range, where each costs more
-    | {"sampled pairs of one feature": 500}
     | dict.fromkeys(PENALIZED, 300)
     | {"one feature and blocks": 500}
     | dict.fromkeys(INPUTS, 150)
     | dict.fromkeys(["nearly right inputs", "other arrays", "made from another objective"], 300)
 )
-"""How many instances of each family the marathon has: 22,100 in all."""
+"""How many instances of each family the marathon has: 19,800 in all."""

@@ -113,6 +113,16 @@ def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sha
     assert len(quick.history) < 40
 
 
+@pytest.mark.parametrize("decimals", [5, 7, 9])
+def test_a_column_that_is_the_mean_of_others_but_for_decimals_is_no_obstacle(decimals):
+    drawn = load_sampling("wine", n_points=60, n_labeled=15, seed=0)
+    X = np.c_[drawn.X, np.round(np.mean(drawn.X[:, :3], axis=1), decimals)]
+    model = SERAPH().fit(X, drawn.y)
+    assert model.status_ is Status.CERTIFIED
+    basis = model.m_step_objective_.basis
+    np.testing.assert_allclose(basis.inverse @ basis.matrix, np.eye(len(X.T)), atol=1e-6)
+
+
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_a_fit_ends_as_soon_as_j_falls_by_less_than_tol(accelerate):
     """However loose or tight: the last fall is within `tol`, no earlier one, and J is near."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,20 +14,17 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from seraph_cvx import (
     SERAPH,
-    SERAPHCV,
     KernelSERAPH,
     NotCertified,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import base, seraph_cv
+from seraph_cvx.estimators import base
 
 MODELS = {
     "em": SERAPH(),
     "hyper": SERAPH(setting="hyper"),
     "direct": SERAPH(algorithm="direct"),
-    "drawn pairs": SERAPH(unlabeled_pairs=200, random_state=3, m_step_tol=0.1),
     "kernel": KernelSERAPH(setting="hyper"),
-    "search": SERAPHCV(trace_weights=(1.0, 10.0), unlabeled_weights=(0.0,), cv=2),
 }
 
 
@@ -50,12 +46,6 @@ def bits(model, sampling):
 def test_a_fit_repeated_is_the_same_to_the_last_bit(name, samplings):
     for sampling in samplings:
         assert bits(MODELS[name], sampling) == bits(MODELS[name], sampling)
-
-
-def test_another_seed_draws_other_pairs(samplings):
-    """Or the test above would say nothing about seeds."""
-    other = SERAPH(**{**MODELS["drawn pairs"].get_params(), "random_state": 4})
-    assert bits(other, samplings[0]) != bits(MODELS["drawn pairs"], samplings[0])
 
 
 def test_a_fit_leaves_the_callers_random_numbers_and_points_alone(samplings):
@@ -127,7 +117,7 @@ def test_two_jobs_change_rounding_at_most(algorithm):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "search" else name for name in MODELS],
+    MODELS,
 )
 def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samplings):
     """Also where the other thread runs another algorithm."""
@@ -140,16 +130,16 @@ def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samp
 
 def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, monkeypatch):
     """Or it would sum in another order while another fit holds BLAS to one thread."""
-    certify, threads = base.certify, set()
+    mix, threads = base.mix_with_reference, set()
 
     def watched(*given, **more):
         libraries = ThreadpoolController().select(user_api="blas").info()
         threads.update(library["num_threads"] for library in libraries)
-        return certify(*given, **more)
+        return mix(*given, **more)
 
-    monkeypatch.setattr(base, "certify", watched)
+    monkeypatch.setattr(base, "mix_with_reference", watched)
     with threadpool_limits(2, user_api="blas"):
-        bits(MODELS["drawn pairs"], samplings[0])
+        bits(MODELS["em"], samplings[0])
     assert threads == {1}
 
 
@@ -194,35 +184,6 @@ def test_one_blas_thread_is_lifted_by_the_last_that_leaves(with_two_threads):
         pytest.skip("BLAS has one thread, whatever it is told: this process is held to one core")
     assert held == "True"
     assert lifted == "True"
-
-
-def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplings, monkeypatch):
-    """The first search to begin ends first: the filters it found are not those of the second."""
-    second_runs, first_is_done = threading.Event(), threading.Event()
-    fit_fold = seraph_cv.fit_fold
-
-    def run_in_turn(*arguments):
-        if threading.current_thread().name == "second":
-            second_runs.set()
-            assert first_is_done.wait(30)
-        else:
-            assert second_runs.wait(30)
-        return fit_fold(*arguments)
-
-    def search():
-        bits(MODELS["search"], samplings[0])
-        if threading.current_thread().name == "first":
-            first_is_done.set()
-
-    monkeypatch.setattr(seraph_cv, "fit_fold", run_in_turn)
-    with warnings.catch_warnings():
-        before = list(warnings.filters)
-        searches = [threading.Thread(target=search, name=name) for name in ("first", "second")]
-        for thread in searches:
-            thread.start()
-        for thread in searches:
-            thread.join(60)
-        assert warnings.filters == before
 
 
 def test_an_uncertified_fit_warns_in_every_thread(samplings):

@@ -1,8 +1,7 @@
-"""Evidence: the same fit on arrays of another library, and by a sample of pairs."""
+"""Evidence: the same fit on arrays of another library."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -17,13 +16,11 @@ import seraph_cvx.numerics.cuda
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
-    NotCertified,
     PairSet,
     Status,
     certify,
 )
 from seraph_cvx.model.m_step_objective import SemiSupervisedObjective, descent_values
-from seraph_cvx.pairs.pair_set import draw_unlabeled
 
 
 def libraries():
@@ -64,11 +61,6 @@ def confident_objective():
     return MStepObjective(pairs)
 
 
-def sampled_objective():
-    pairs = PairSet.from_labels(*few_classes(n=300))
-    return MStepObjective(pairs.sampled(5000, random_state=3))
-
-
 OBJECTIVES = {
     **{
         f"{setting}, {q}": partial(random_objective, 3, setting, q=q, n=70, m=4)
@@ -76,7 +68,6 @@ OBJECTIVES = {
         for q in ("start", "streamed")
     },
     "confidences": confident_objective,
-    "a sample of pairs": sampled_objective,
 }
 
 
@@ -120,50 +111,3 @@ def test_a_fit_in_another_library_is_the_same_to_rounding(moved, small_blocks, s
     assert type(transformed) is type(moved(X))
     expected = X @ on_device.components_.T
     np.testing.assert_allclose(np.asarray(transformed), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("how_many", [6, 14])  # of 19; of more than half, others are left out
-def test_drawn_pairs_are_distinct_unlabeled_and_uniform(how_many):
-    labeled, n_draws = np.array([[0, 1], [2, 5]]), 1000
-    counts, rng = np.zeros((7, 7)), np.random.RandomState(0)
-    for _ in range(n_draws):
-        drawn = draw_unlabeled(7, labeled, how_many, rng)
-        assert len(set(map(tuple, drawn.tolist()))) == how_many
-        counts[tuple(drawn.T)] += 1
-    assert counts[0, 1] == counts[2, 5] == 0
-    assert np.all(counts[np.tril_indices(7)] == 0)
-    expected = n_draws * how_many / 19
-    unlabeled = counts[np.triu_indices(7, 1)]
-    unlabeled = unlabeled[unlabeled > 0]
-    assert len(unlabeled) == 19
-    assert np.all(np.abs(unlabeled - expected) < 5 * np.sqrt(expected))
-
-
-def test_the_sampled_sums_are_unbiased():
-    """And off by as much as the spread of the terms says, of pairs that are drawn once."""
-    X, y = few_classes(n=60, n_labels=12)
-    pairs = PairSet.from_labels(X, y)
-    A = random_psd(np.random.default_rng(0), 4, size=2.0)
-    whole = MStepObjective(pairs)
-    drawn = [replace(whole, pairs=pairs.sampled(200, random_state=seed)) for seed in range(100)]
-    errors = np.array([objective.value(A) for objective in drawn]) - whole.value(A)
-    V = pairs.points[pairs.unlabeled[:, 0]] - pairs.points[pairs.unlabeled[:, 1]]
-    terms = np.logaddexp(0.0, whole.threshold - np.einsum("ij,ij->i", V @ A, V))
-    share = np.sqrt(1.0 - 200 / len(terms))
-    stated = whole.mu * len(terms) * terms.std() * share / np.sqrt(200)
-    assert abs(errors.mean()) < 4 * stated / np.sqrt(len(errors))
-    assert 0.8 < errors.std() / stated < 1.25
-
-
-def test_the_sampled_fit_is_certified_on_all_pairs():
-    X, y = few_classes(n=200, n_labels=20)
-    with pytest.warns(NotCertified, match="over all pairs the certified relative gap is"):
-        model = SERAPH(setting="hyper", unlabeled_pairs=2000, random_state=0).fit(X, y)
-    assert model.status_ is Status.INACCURATE
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        enough = SERAPH(setting="hyper", unlabeled_pairs=2000, random_state=0, m_step_tol=0.1).fit(
-            X, y
-        )
-    assert enough.status_ is Status.CERTIFIED
-    assert 0.0 < model.certificate_.relative_gap < 0.05

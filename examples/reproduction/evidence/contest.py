@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from seraph_cvx import SERAPH, SERAPHCV, datasets
+from seraph_cvx import SERAPH, datasets
 from seraph_cvx.estimators.half_labeled import LabeledOnly
 from seraph_cvx.estimators.mahalanobis import MahalanobisTransformer
 from seraph_cvx.numerics.arrays import one_blas_thread
@@ -167,7 +167,6 @@ CONTESTANTS: dict[str, Contestant] = {
         'SERAPH(classifier="auto")', lambda: make_pipeline(SERAPH(classifier="auto")), False
     ),
     "seraph-hyper": Contestant("SERAPH hyper", partial(SERAPH, setting="hyper")),
-    "seraph-cv": Contestant("SERAPHCV", SERAPHCV),
     **{
         name.lower(): Contestant(name, partial(getattr(rivals, name), **CHOICES.get(name, {})))
         for name in ("Euclidean", "ITML", "NCA", "MFDA", "LMNN", "GDM", "LDM")

@@ -18,8 +18,8 @@ from seraph_cvx import SERAPH, datasets
 from .measuring import MeasuredRows, Report, quiet
 from .tasks import UNKNOWN, shift_and_spread, vote
 
-POINTS, FEW, PAIRS, DRAWS, LABELS = 6_000, 1_000, 100_000, 3, (5, 20)
-"""Points of a draw, of the fit to some of them, pairs drawn, draws, and labels of each class."""
+POINTS, FEW, DRAWS, LABELS = 6_000, 1_000, 3, (5, 20)
+"""Points of a draw, of the fit to some of them, draws, and labels of each class."""
 
 
 def _images(name: str, side: int) -> tuple[Any, Any]:
@@ -86,7 +86,6 @@ SETS: dict[str, Callable[[], tuple[Any, Any]]] = {
 WAYS: dict[str, Callable[[], Any]] = {
     "Euclid": Euclidean,
     "labels alone": lambda: SERAPH(unlabeled_weight=0.0),
-    f"{PAIRS:,} pairs": lambda: SERAPH(unlabeled_pairs=PAIRS, random_state=0, m_step_tol=1e-3),
     f"{FEW:,} points": SERAPH,
 }
 """Estimators by what they learn from: the last gets all labels and some of the other points."""
@@ -98,8 +97,7 @@ def bench_many_points(report: Report) -> MeasuredRows:
     report.note(
         f"Means over {DRAWS} draws; seconds: the median of a fit. `labels alone`: "
         "unlabeled_weight=0. "
-        f"`{FEW:,} points`: a fit to the labeled points and as many others. "
-        f"`{PAIRS:,} pairs`: unlabeled_pairs={PAIRS}, m_step_tol=1e-3."
+        f"`{FEW:,} points`: a fit to the labeled points and as many others."
     )
     sums: dict[int, list[list[float]]] = {labels: [] for labels in LABELS}
     for name, load in SETS.items():

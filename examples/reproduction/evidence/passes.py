@@ -1,15 +1,14 @@
-"""Passes over the pairs and whole fits, on this machine or a GPU, or of some pairs."""
+"""Passes over the pairs and whole fits, on this machine or a GPU."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
+from seraph_cvx import MStepObjective, PairSet, alternate
 from seraph_cvx.model.m_step_objective import descent_program
 from seraph_cvx.numerics.checks import MissingExtra
 from seraph_cvx.processes.isolation import peak_bytes
@@ -67,26 +66,17 @@ def measured_fit(pairs: PairSet, callback=None):
 
 
 def bench_sizes(
-    report: Report,
-    backend: str = "cpu",
-    sizes: Sequence[int] = SIZES,
-    m: int = 64,
-    unlabeled_pairs: int | None = None,
+    report: Report, backend: str = "cpu", sizes: Sequence[int] = SIZES, m: int = 64
 ) -> MeasuredRows:
     """Measure a fit of the paper's hyper setting to ten Gaussian classes, for each n."""
     goal = f"J to {TOLERANCE:g}, gap to {TOLERANCE:g}"
     report.start(f"A whole fit on {backend} (hyper, m = {m}, {goal})")
     for n in sizes:
         report.tell(f"n = {n}")
-        yield _size_row(report, backend, n, m, unlabeled_pairs)
+        yield _size_row(report, backend, n, m)
 
 
-def _slope(x, y):
-    """The exponent of a power law, by least squares of the logarithms."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def _size_row(report, backend, n, m, unlabeled_pairs):
+def _size_row(report, backend, n, m):
     X, y = _points_on(backend, n, m)
     clock = time.perf_counter()
 
@@ -94,27 +84,20 @@ def _size_row(report, backend, n, m, unlabeled_pairs):
         report.tell(f"n = {n}: iteration {iteration.number}, J = {iteration.descent_value:.8g}")
 
     pairs = PairSet.from_labels(X, y)
-    if unlabeled_pairs is not None:
-        pairs = pairs.sampled(unlabeled_pairs, random_state=0)
     run = measured_fit(pairs, follow)
-    metric, gap = np.asarray(run.metric), run.m_step.relative_gap
-    fitted = time.perf_counter() - clock
-    row: dict[str, Any] = {"n": n, "pairs": n * (n - 1) // 2}
-    if pairs.drawn is not None:
-        whole = replace(run.objective, pairs=pairs.whole)
-        gap = certify(whole, metric, enough=TOLERANCE).relative_gap
-        row |= {"drawn": unlabeled_pairs, "fit alone (s)": fitted}
-    seconds = time.perf_counter() - clock
+    seconds, metric = time.perf_counter() - clock, np.asarray(run.metric)
     evaluations = sum(iteration.evaluations for iteration in run.history)
     full_pass = timed(run.objective.value_and_gradient, metric, repeats=3)[1]
-    return row | {
+    return {
+        "n": n,
+        "pairs": n * (n - 1) // 2,
         "seconds": seconds,
         "iterations": len(run.history),
         "evaluations": evaluations,
-        "seconds / evaluation": fitted / max(1, evaluations),
-        "in full passes": fitted / full_pass,
+        "seconds / evaluation": seconds / max(1, evaluations),
+        "in full passes": seconds / full_pass,
         "status": run.status.value,
-        "gap over all pairs": gap,
+        "gap over all pairs": run.m_step.relative_gap,
         "J": run.history[-1].descent_value,
         "peak MiB": _peak_mebibytes(backend),
     }
@@ -146,28 +129,3 @@ def _peak_mebibytes(backend):
     import torch
 
     return float(torch.cuda.max_memory_allocated()) / 2**20
-
-
-def bench_subsample(
-    report: Report,
-    draws: Sequence[int] = (1_000, 4_000, 16_000, 64_000, 256_000),
-    n: int = 2_000,
-    m: int = 8,
-    n_instances: int = 5,
-    n_samples: int = 4,
-) -> MeasuredRows:
-    """Measure the certified gap over all pairs of M-steps learned from k drawn ones, against k."""
-    report.start(f"Certified relative gap over all {n * (n - 1) // 2} pairs, k of them drawn")
-    for seed in range(n_instances):
-        pairs = PairSet.from_labels(*gaussian_classes(n, m, seed=seed))
-        gaps = np.zeros((len(draws), n_samples))
-        for k, draw in np.ndindex(gaps.shape):
-            report.tell(f"instance {seed}, k = {draws[k]}")
-            sampled = MStepObjective(pairs.sampled(draws[k], random_state=draw))
-            metric = np.asarray(solve_m_step(sampled, tol=1e-9).metric)
-            gaps[k, draw] = certify(MStepObjective(pairs), metric).relative_gap
-        means = gaps.mean(axis=1).tolist()
-        row: dict[str, Any] = {"instance": seed}
-        row |= {f"k = {k}": gap for k, gap in zip(draws, means, strict=True)}
-        yield row | {"exponent of k": _slope(draws, means)}
-    report.note("1/sqrt(k) is the exponent -0.5.")

@@ -274,7 +274,8 @@ no error on new points; the held-out error is, on the points of the set that wer
 """
 
 CHOSEN = """\
-What was chosen on what: the defaults of SERAPH, and what SERAPHCV tries and how it chooses, were
+What was chosen on what: the defaults of SERAPH, and what SERAPHCV (a search over its
+weights by cross-validation, now gone from the package) tried and how it chose, were
 chosen on other draws of the thirteen sets, and the defaults also on samplings 5000 and up of the
 paper's twelve tasks, among which are iris, wine and breast cancer; four earlier variants of the
 defaults, some thirty rules for when to mix in the Euclidean metric (chosen on draws 100 to 129 and
