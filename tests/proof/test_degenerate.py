@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy
 
-from seraph_cvx.proof import certify_problem, check_certificate, cones, gram
+from seraph_cvx.proof import certify, certify_problem, check_certificate, cones, gram
 from seraph_cvx.proof.certify import _searched
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.point import judge_point
 from seraph_cvx.proof.program import Cone, ConicProgram
 from seraph_cvx.proof.quadratic import convexified
-from seraph_cvx.proof.start import Start
+from seraph_cvx.proof.start import Start, solve
 from seraph_cvx.proof.steps import Steps
 
 
@@ -238,5 +238,22 @@ def test_a_long_norm_in_many_variables_is_proven_in_sparse_equations(monkeypatch
     problem = cp.Problem(cp.Minimize(cp.norm(x - data)), [cp.diff(x) >= 0])
     problem.solve(solver="CLARABEL")
     monkeypatch.setattr(gram, "MOST_DENSE", 1_000)
+    certificate = certify_problem(problem)
+    assert certificate.relative_gap <= 1e-6
+
+
+def test_a_quadratic_program_is_solved_once_more_where_the_first_answer_was_of_no_use(monkeypatch):
+    """As Clarabel says of PRIMALC2, of Maros and Meszaros, that its objective has no bound."""
+
+    def wrong_of_clarabel(program, solver, seconds):
+        found = solve(program, solver, seconds)
+        x, s, y = np.zeros(program.A.shape[1]), program.b, np.zeros(len(program.b))
+        is_wrong = solver == "CLARABEL"
+        return found._replace(status="DualInfeasible", x=x, s=s, y=y) if is_wrong else found
+
+    monkeypatch.setattr(certify, "solve", wrong_of_clarabel)
+    x, data = cp.Variable(5), np.linspace(0.2, 0.8, 5)
+    box = [x >= 0, x <= 1]  # from any point there are bounds, rough ones
+    problem = cp.Problem(cp.Minimize(cp.quad_form(x, np.eye(5)) - 2.0 * data @ x), box)
     certificate = certify_problem(problem)
     assert certificate.relative_gap <= 1e-6
