@@ -259,6 +259,8 @@ def turn_over(page):
     """A slide has a claim, a picture, steps, an address, legible type and a page of the PDF."""
     slides = page.locator(".slide")
     assert slides.count() >= 8
+    names = page.eval_on_selector_all("[id]", "all => all.map((each) => each.id)")
+    assert len(names) == len({*names})  # a frame of the same name in a hidden slide cuts nothing
     for number in range(1, slides.count() + 1):
         here = page.locator(".slide:visible")
         assert page.url.endswith(f"#slide-{number}")
