@@ -23,14 +23,13 @@ from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
-from .files import TableError, check_output, require_file, require_memory_for_pairs, write_rows
+from .files import TableError, check_output, require_file, write_rows
 from .fit_report import (
     describe,
     draw_demo,
     draw_fit,
     finish,
     note_far_values,
-    note_repeated_rows,
     report_iteration,
     report_metric,
 )
@@ -258,7 +257,6 @@ def fit(
         table = read_table(file, label, reading)
         seraph.table_ = {"texts": dict(table.texts), "missing": list(in_words(reading.missing))}
         note_what_may_be_wrong(table, reading)
-        require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, reading)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if reading.standardize else 'not '}standardized")
@@ -305,7 +303,6 @@ def note_what_may_be_wrong(table: UserTable, reading: Reading) -> None:
                 f"feature. --drop {name!r} leaves it out."
             )
     note_far_values(X, table.rows, table.feature_names, "--missing {} --impute median")
-    note_repeated_rows(table)
 
 
 def looks_like_identifier(name: str, column: FloatArray) -> bool:
@@ -331,12 +328,11 @@ def scale_points(table: UserTable, reading: Reading) -> tuple[list[tuple[str, An
     if reading.standardize:
         steps.append(("scale", StandardScaler()))
     before = Pipeline(steps).fit(X) if steps else None
-    if reading.standardize and reading.scale_text != "value":
+    if reading.standardize:
         scaler, names = steps[-1][1], np.array(table.feature_names)
         for column in table.texts:
             coded = np.char.startswith(names, f"{column}=")
-            total = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
-            scaler.scale_[coded] = total if reading.scale_text == "column" else 1.0
+            scaler.scale_[coded] = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
     Z = X if before is None else before.transform(X)
     cure = "leave out --no-standardize"
     if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):

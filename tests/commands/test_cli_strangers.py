@@ -13,7 +13,6 @@ import sys
 import termios
 import threading
 import time
-import tracemalloc
 from pathlib import Path
 from subprocess import PIPE
 from xml.etree import ElementTree
@@ -23,8 +22,9 @@ import pandas as pd
 import pytest
 from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
-from seraph_cvx import load_model
-from seraph_cvx.cli import files, tables
+from seraph_cvx import load_model, verify_paper
+from seraph_cvx.cli import tables
+from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.race_table import Race
@@ -93,19 +93,6 @@ def test_the_table_may_come_through_a_pipe(folder):
     writer.join()
     assert done.exit_code == 0, done.output
     assert (folder / "m.csv").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
-def test_a_pipe_that_does_not_end_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(tables, "LARGEST_PIPE", 1000)
-    os.mkfifo(folder / "endless.csv")
-    writer = subprocess.Popen(["sh", "-c", "yes 1,a > endless.csv"], cwd=folder)
-    try:
-        with pytest.raises(tables.TableError, match="save the table to a file first"):
-            tables.read_table(folder / "endless.csv", "species")
-    finally:
-        writer.kill()
-        writer.wait()
 
 
 # Tables that cannot be read: the file or a replacement in the table, and what is said
@@ -211,8 +198,6 @@ BAD_COMMANDS = {
     "demo --out iris": ["iris must end in .png"],
     "demo --out /proc/m.png": ["Nothing can be written to the folder /proc"],
     "verify nosuch": ["'nosuch'", "iris"],
-    "verify small.csv": ["--label"],
-    "verify small.csv --label kind": ["no column 'kind'"],
     "explain --data nosuch": ["'nosuch'", "iris"],
     "compare --instances nosuch --out r": ["'nosuch'", "wine-n40"],
     "export nosuch --cbf x.cbf": ["'nosuch'", "wine-n40"],
@@ -264,41 +249,6 @@ def test_a_link_stays_a_link_and_its_file_gets_the_metric(table, name):
     assert target.stat().st_size > 0
 
 
-# Large tables: refused before the work
-
-
-def test_reading_takes_the_memory_that_is_asked_for_before_it(folder):
-    """Twenty times the size of the file."""
-    numbers = pd.DataFrame(np.arange(30_000.0).reshape(-1, 3) + 0.25, columns=["x", "y", "z"])
-    labels = ["a"] * 40 + [""] * 9_960
-    numbers.assign(species=labels).to_csv("long.csv", index=False)
-    tracemalloc.start()
-    try:
-        table = tables.read_table(folder / "long.csv", "species")
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    np.testing.assert_array_equal(table.X, numbers)
-    assert peak < 20 * (folder / "long.csv").stat().st_size
-
-
-@pytest.mark.parametrize(
-    ("free", "culprits"),
-    [
-        (100, ["The table", "memory", "random sample of its rows"]),
-        (500, ["4 labels make 6 labeled pairs", "label cells empty"]),
-    ],
-)
-def test_what_does_not_fit_into_memory_is_refused_before_the_work(
-    table, monkeypatch, free, culprits
-):
-    monkeypatch.setattr(files, "free_bytes", lambda: free)
-    if free == 500:
-        monkeypatch.setattr(tables, "require_memory", lambda *_: None)
-    for command in ("fit", "verify"):
-        assert_answered_in_words(run(f"{command} small.csv --label species"), culprits)
-
-
 # Tracebacks for those who ask
 
 
@@ -325,7 +275,6 @@ def one_claim(monkeypatch):
     monkeypatch.setattr(claims, "CLAIMS", {10: claims.CLAIMS[10]})
 
 
-@pytest.mark.usefixtures("one_claim")
 def test_escape_sequences_of_names_are_written_out(folder):
     name = f"{ESCAPES}.csv"
     (folder / name).write_text(TABLE.replace(",a", f",{ESCAPES}").replace("width", ESCAPES))
@@ -333,7 +282,6 @@ def test_escape_sequences_of_names_are_written_out(folder):
         ("fit", "species", 0),
         ("fit --force", ESCAPES, 2),
         ("fit --force", "nosuch", 2),
-        ("verify", "species", 0),
     ]:
         result = run(command, name, "--label", label)
         assert result.exit_code == exit_code
@@ -360,12 +308,11 @@ DANGER = re.compile(r"<(script|img|iframe|object)\b|<[^>]*\son\w+=")
 def test_pages_and_notebooks_escape_the_names_that_they_are_given(folder):
     assert DANGER.search(SCRIPT)
     name = "<img src=x onerror=alert(1)>.csv"
-    (folder / name).write_text(TABLE.replace(",a", ",<script>").replace("width", "<script>"))
-    assert run("verify --html page.html --label species", name).exit_code == 0
+    drawn = load_sampling("iris")
+    page = verify_paper(drawn.X, drawn.y, name=name).to_html()
     table = ResultTable(SCRIPT, [{SCRIPT: SCRIPT, "gap": 1.0}], [SCRIPT])
     row = {"instance": SCRIPT, "solver": SCRIPT, "formulation": "", "tol": 1e-3}
     row |= {"outcome": "not run", "detail": SCRIPT}
-    page = (folder / "page.html").read_text(encoding="utf-8")
     notebook = card(*[SCRIPT] * 2, Tone.GOOD, SCRIPT, facts={SCRIPT: SCRIPT}, table=table)
     for shown in (page, notebook, Race("Race", [row], [SCRIPT])._repr_html_()):
         assert not DANGER.search(shown)
