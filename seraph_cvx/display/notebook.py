@@ -56,13 +56,6 @@ def card(
     )
 
 
-def beside(*parts: str) -> str:
-    """Show blocks of HTML next to each other, or below each other where there is no room."""
-    blocks = "".join(f"<div>{part}</div>" for part in parts)
-    style = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
-    return f'<div style="{style}">{blocks}</div>'
-
-
 def gap_in_words(lower: float, upper: float) -> str:
     """State in a sentence that the optimum lies in [lower, upper]."""
     return (

@@ -21,7 +21,6 @@ from seraph_cvx import (
     solve_m_step,
     state_m_step,
 )
-from seraph_cvx.display.cards import estimator_card
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
@@ -100,14 +99,3 @@ def test_a_card_escapes_what_it_is_given():
     whole = card(NASTY, NASTY, Tone.BAD, NASTY, notes=[NASTY], facts={NASTY: NASTY}, table=table)
     for thing, count in ((strange, 3), (race(1e-4), 2), (whole, 8)):
         assert text_of(thing).count(NASTY) == count
-
-
-def test_a_fitted_estimator_has_its_card_beside_the_box_of_scikit_learn():
-    model = fitted()
-    shown = estimator_card(model)
-    assert verdict(shown) == ("certified", Tone.GOOD)
-    assert f"{model.history_[-1].descent_value:.6f}" in text_of(shown)
-    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
-        assert "sk-" in html.partition(shown)[0]
-        assert shown in html
-    assert "fitted</b>" not in SERAPH()._repr_html_()
