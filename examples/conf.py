@@ -176,6 +176,8 @@ class CourseExport:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, app: Any) -> None:
+        for page in (*COURSE.glob("*.rst"), *HERE.glob("api/*.rst")):  # of what may be gone
+            page.unlink()
         export = HERE / "lecture" / "export.py"
         log = (Path(app.doctreedir) / "course.txt").open("w")
         self.process = subprocess.Popen(

@@ -1,10 +1,17 @@
 """Choose points, labels and weights; watch the metric and its certificate: seraph-cvx explore."""
 
+# /// script
+# [tool.marimo.display]
+# theme = "system"
+# ///
+
 import marimo
 
 app = marimo.App(app_title="SERAPH: choose, and watch the metric")
 
 with app.setup:
+    from base64 import b64encode
+
     import marimo as mo
     import numpy as np
     from sklearn.datasets import load_iris, make_circles, make_moons
@@ -130,13 +137,20 @@ def _(X, classes, labeled, model, y):
         model, X, classes, features=(0, 1), labeled=y >= 0
     ).draw()
     _figure.axes[0].plot(*X[labeled.value], "o", color="black", fillstyle="none", markersize=16)
-    mo.image(
-        picture_bytes(_figure, "png", dpi=120),
-        alt="Left the points, with a circle around the one to move, and the ellipse of pairs that "
-        "are as likely similar as not; right the same points where Euclidean distances are the "
-        "learned ones.",
-        width="100%",
-    )
+
+    def _address():
+        return f"data:image/png;base64,{b64encode(picture_bytes(_figure, 'png')).decode()}"
+
+    _beside = _address()
+    for _panel, _place in zip(_figure.axes, _figure.add_gridspec(2, 1), strict=True):
+        _panel.set_subplotspec(_place)
+    _figure.set_size_inches(5, 9)  # for a phone
+    mo.Html(f"""
+    <picture><source media="(max-width: 600px)" srcset="{_address()}">
+    <img src="{_beside}" width="100%" alt="First the points, with a circle around the one to move,
+    and the ellipse of pairs that are as likely similar as not; then the same points where Euclidean
+    distances are the learned ones."></picture>
+    """)
 
 
 @app.cell(hide_code=True)

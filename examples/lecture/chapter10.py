@@ -91,8 +91,8 @@ def _():
 
     ### Your point
 
-    Drag the point, or use the arrow keys or the two sliders. The dashed line joins all points with
-    the same bound, if yours is one; the dotted one is where it is 3/2.
+    Drag the point, or use the arrow keys or the two sliders. If your point is feasible, it proves a
+    bound: all points on the dashed line have the same one, those on the dotted line have 3/2.
     """)
 
 
@@ -273,7 +273,7 @@ def _(stops, too_high):
 
     "Infeasible" and "unbounded" are claims too. A λ in the dual cone with *F*<sup>⊤</sup>λ = 0 and
     ⟨*h*, λ⟩ < 0 proves the first: at a feasible *x* the number ⟨λ, *h* − *Fx*⟩ would be ≥ 0, and it
-    is ⟨*h*, λ⟩. A feasible point and a ray, a *x* with −*Fx* in the cone and *c*<sup>⊤</sup>*x* <
+    is ⟨*h*, λ⟩. A feasible point and a ray, an *x* with −*Fx* in the cone and *c*<sup>⊤</sup>*x* <
     0, prove the second. A proved feasible point refutes the first, a finite lower bound the second.
 
     ### Your turn
@@ -310,7 +310,7 @@ def _():
     ## 10.5 Digits claimed, digits proved
 
     Four problems with nothing wrong in them. On the left each solver answers with its default
-    tolerances. The black mark is what "optimal" stands for. Green are the digits that are
+    tolerances. The upright mark is what "optimal" stands for. Green are the digits that are
     proved, gray those that are open, and orange those that are claimed and refuted. On the
     right SCS and Clarabel are asked for 2, 4, 6 and 8 digits. A point below the diagonal claims
     more than is proved.
@@ -369,8 +369,7 @@ def _(levels, races, tolerances):
     {_words.count("refuted")} are refuted and {_words.count("not yet")} are open. A refuted claim is
     not fraud. A solver tests residuals, in its own scaling and relative to norms of its own
     choice; how many digits of the *value* that is worth, it does not know. And the proof has its
-    limits too: the relative gaps of these four enclosures are from {min(_widths):.0e} to
-    {max(_widths):.0e}.
+    limits too: the largest relative gap of these four enclosures is {max(_widths):.0e}.
 
     ## 10.6 A gallery of failures
 

@@ -229,7 +229,7 @@ def _():
 @app.cell(hide_code=True)
 def _(proved):
     mo.md(f"""
-    Down to 10 to the power −{max(proved)} it is proved. Below that there is **no verdict** but
+    It is proved down to 10<sup>−{max(proved)}</sup>. Below that there is **no verdict** but
     silence: the matrix may well be positive definite, but this proof, in double precision, cannot
     tell.
 
@@ -248,7 +248,7 @@ def _(proved):
     """)
 
 
-@app.cell
+@app.cell(hide_code=True)
 def _(best, objective):
     _judged = {"as solved": best.metric, "two decimals": np.round(best.metric, 2)}
     _rows = [

@@ -20,7 +20,7 @@ def _():
     mo.md("""
     # 5 Solvers, and what they say of themselves
 
-    **Goal.** You can explain four ways to solve the M-step, what a step of each costs, by what
+    **Goal.** You can explain four ways to solve the M-step, what a step of each costs, how
     each one judges itself, and why that is not the same as being right.
 
     **Time.** 20 minutes. **You need** the projection of chapter 1 and the gap of chapter 4.

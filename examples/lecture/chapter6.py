@@ -118,7 +118,7 @@ def _(pairs):
     _mu = pairs.resolve_unlabeled_weight("ratio")
     _weight = _mu**2 / (1 + _mu)
     mo.md(f"""
-    *J* is descended half by half, so it never rises. The last line is the point: at the best *q*
+    Each half step minimizes *J*, so it never rises. The last line is the point: at the best *q*
     an unlabeled pair pays its Rényi entropy *H*<sub>*a*</sub>, times μ(*a* − 1)/*a*. The paper's
     E-step has *a* = 1 + μ, so the entropy weighs μ²/(1 + μ) in *J* and μ in (7). On this data μ =
     {_mu:.4f}, and {_weight:.1e} is **{_mu / _weight:.0f} times smaller**: run to convergence, the
@@ -178,8 +178,8 @@ def _():
 
     {formulas("ENVELOPE")}
 
-    For *q*(*A*) is the best *q*: the slope of *J* in *q* is zero there, and what is left of the
-    slope in *A* is that with *q* held still, the M-step's.
+    The reason: at the best *q* the slope of *J* in *q* is zero, so the slope in *A* is the same as
+    with *q* held fixed, and that is the slope of the M-step.
     """)
 
 

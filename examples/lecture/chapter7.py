@@ -37,7 +37,7 @@ def _():
     **In Boyd and Vandenberghe's book:** 2.5 and 2.6 (separation, dual cones), 5.1 to 5.3 (duality),
     5.6 (sensitivity), 5.8 and 5.9 (alternatives, generalized inequalities).
 
-    Chapter 3 derived one dual, for one problem. This chapter is the rule behind it, and its limits.
+    Chapter 3 derived one dual, for one problem. This chapter gives the general rule and its limits.
     Up to the middle of section 7.5 the letters are those of the book, where it says *Fx* + *g* ⪯ 0
     for our *Fx* ⪯ *h*: *x* is the variable, *f*₀ the cost, λ the multiplier, *L* the Lagrangian,
     *g* the dual function, *p*<sup>⋆</sup> the optimum. A multiplier that is a matrix is called *Z*.
@@ -191,10 +191,9 @@ def _(of_dual, of_primal):
     {enclosure(of_dual.lower, of_dual.upper, 8)}. Its lower bound on a minimum comes from a
     multiplier, by weak duality; chapter 10 explains how it proves that an exact one exists.
 
-    /// details | Check: *x*₁ + 2*x*₂ is to be minimized with *x*₁ + *x*₂ ≥ 1, *x* ≥ 0. Prove that
-    it is ≥ 1. *x*₁ + 2*x*₂ = 1 + 1(*x*₁ + *x*₂ − 1) + 0*x*₁ + 1*x*₂: the multiplier λ = (1, 0, 1)
-    is in the dual cone and proves it. At *x* = (1, 0) the cost is 1, so that no other λ proves
-    more.
+    /// details | Check: why is *x*₁ + 2*x*₂ ≥ 1 wherever *x*₁ + *x*₂ ≥ 1 and *x* ≥ 0?
+    *x*₁ + 2*x*₂ = 1 + 1(*x*₁ + *x*₂ − 1) + 0*x*₁ + 1*x*₂: the multiplier λ = (1, 0, 1)
+    is in the dual cone and proves it. At *x* = (1, 0) the cost is 1, so no other λ proves more.
     ///
 
     ## 7.3 Strong duality and Slater's condition
@@ -475,9 +474,9 @@ def _(tolerant):
     plus *I*/1000 must be PSD. It proves that this optimum lies in
     **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
 
-    /// details | Check: add the constraint *x*₂ ≤ 100 to (b). What is the optimum, and is it
-    attained? *x*₁ ≥ 1/*x*₂ ≥ 1/100, and (1/100, 100) is feasible: 1/100, attained. An optimum that
-    runs away is held by a bound, and moves by a little.
+    /// details | Check: what is the optimum of (b) with *x*₂ ≤ 100, and is it attained?
+    *x*₁ ≥ 1/*x*₂ ≥ 1/100, and (1/100, 100) is feasible: 1/100, attained. A bound
+    keeps the optimum from escaping to infinity, and changes its value only a little.
     ///
 
     ## 7.5 Why our dual needs no Slater
@@ -493,10 +492,11 @@ def _(tolerant):
        converges to an *x* in it. Then *h* + *u* − *Fx* is in 𝒦, because 𝒦 is closed, and *f*₀(*x*)
        ≤ *t*, because *f*₀ is continuous. So *x* reaches the limit.
     2. *Separate with room to spare.* Let δ > 0. The point (0, *p*<sup>⋆</sup> − δ) is not
-       reachable. Because the value set is closed, it has a nearest point. Put a plane through that
-       one, across the shortest way. The whole value set lies behind it, or else a short step from
-       the nearest point into the set, which is convex, would come nearer. The point itself lies in
-       front of the plane, by the length of the way:
+       reachable. Because the value set is closed, one of its points is nearest to that point. Put a
+       plane through the nearest point, perpendicular to the segment between the two. The set
+       lies behind the plane: otherwise, since it is convex, a short step from the nearest point
+       into the set would come nearer. The unreachable point lies in front of the plane, at a
+       positive distance:
 
     {formulas("STRICT_SEPARATION")}
 

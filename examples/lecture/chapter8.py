@@ -158,8 +158,8 @@ def _():
     So with two features a solver needs no PSD cone: 𝒬 will do. From three features on we use the
     PSD cone itself.
 
-    /// details | Check: is the matrix with the diagonal 3, 1 and 2 beside it a metric? Use the
-    cone. No: ξ = 2 and *x* = (1, 2), whose length √5 is more than 2. The least eigenvalue is 2 −
+    /// details | Check: by the cone, is the matrix with the diagonal 3, 1 and 2 beside it a metric?
+    No: ξ = 2 and *x* = (1, 2), whose length √5 is more than 2. The least eigenvalue is 2 −
     √5.
     ///
 
@@ -556,7 +556,7 @@ def _(apart):
 
     SCS stops when its **residuals** are small: how far *h* − *Fx* is from a point of 𝒦, how far
     *F*<sup>⊤</sup>λ + *c* is from 0, and how far the two objectives are apart, each compared with
-    the size of the numbers in it. All of that is measured in *F*, *h* and *c*. Nothing of it says
+    the size of the numbers in it. All of that is measured in *F*, *h* and *c*. None of it says
     that *A* is a metric, or how far *f*(*A*) is from the optimum of (11). Ask SCS for a few digits:
     """)
 
@@ -677,9 +677,9 @@ def _(objective, optimum, problem):
 def _(N, objective, triangle):
     _unlabeled = objective.pairs.n_unlabeled
     mo.md(f"""
-    /// details | Check: SCS reports *f*(*A*) = 20.1, and 20.3 is a proved lower bound. What follows
-    for *A*? It is no metric: the bound holds for all metrics. So *A* has a negative eigenvalue, or
-    the value was not computed at *A*.
+    /// details | Check: SCS reports *f*(*A*) = 20.1, but 20.3 is a proved lower bound. What is *A*?
+    Not a metric, since the bound holds for all metrics: *A* has a negative eigenvalue. Or the value
+    was not computed at *A*.
     ///
 
     ## Questions

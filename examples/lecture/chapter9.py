@@ -211,8 +211,8 @@ def _(errors, gradient_bound, last):
     {gradient_bound[-1]:.2g}. The bound holds even for the worst *f* with this ℓ and this distance;
     ours is kinder, but not fast either (both are drawn in 9.3).
 
-    /// details | Check: after 100 steps the theorem promises an error of at most 1. When at most
-    0.01? After 10,000 steps: a hundredth of the error takes a hundred times the steps.
+    /// details | Check: the theorem promises an error of at most 1 after 100 steps. When 0.01?
+    After 10,000 steps: a hundredth of the error takes a hundred times the steps.
     ///
 
     ## 9.3 FISTA: 1/*t*²
@@ -674,8 +674,8 @@ def _(ends, stuck_above, stuck_curvature, stuck_slope):
     method in a trust region ends at a second-order stationary point is not proved here, and need
     not be: the certificate judges the end.
 
-    /// details | Check: *L* has four columns and the rank 3, and is a local minimum. Is
-    *LL*<sup>⊤</sup> optimal? Yes: its columns are dependent, and Theorem 2 asks for nothing else,
+    /// details | Check: *L* is a local minimum with four columns and rank 3. Is it optimal?
+    *LL*<sup>⊤</sup> is: its columns are dependent, and Theorem 2 asks for nothing else,
     whatever the number *m* of features.
     ///
 

@@ -32,7 +32,7 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCode
 const textAt = (x, y, words, more = "") =>
   `<text x="${x}" y="${y}" fill="currentColor" ${more}>${escaped(words)}</text>`;
 
-const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", marks }, pool) => {
+const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", marks }, pool, box) => {
   const middle = 'text-anchor="middle"', legend = [];
   const longest = Math.max(0, ...(ticks.y ?? []).map(([, name]) => name.length));
   const edge = Math.max(BOX.left, 12 + 10 * longest);
@@ -85,7 +85,6 @@ const drawPanel = ({ title, x, y, log = "", square, ticks, names, alt = "", mark
     const ink = hollow ? `fill="none" stroke="${color}" stroke-width="2.5"` : `fill="${color}"`;
     return places(ys).map(([a, b]) => `<circle cx="${a}" cy="${b}" r="${width}" ${ink}/>`).join("");
   });
-  const box = `box-${left}-${top}`; // the same box wherever it has this name
   const axesSaid = [y[0], x[0]].filter((name) => name).join(" against ");
   const described = escaped([title, axesSaid, ...said, alt].filter((words) => words).join(". "));
   return `<svg viewBox="0 0 ${BOX.width} ${BOX.height}" role="img" aria-label="${described}">`
@@ -106,7 +105,7 @@ for (const [number, moving] of [...document.querySelectorAll(".moving")].entries
   moving.innerHTML = `${control}<div class="panels"></div>`;
   const show = (at) => {
     moving.querySelector(".panels").innerHTML =
-      panels[at].filter((_, k) => !one || k === +one).map((panel) => drawPanel(pool[panel], pool)).join("");
+      panels[at].map((panel, k) => !one || k === +one ? drawPanel(pool[panel], pool, `${name}-${k}`) : "").join("");
     if (tabs || !last) return;
     moving.querySelector("output").value = escaped(positions[at]);
     moving.querySelector("input").setAttribute("aria-valuetext", positions[at]);

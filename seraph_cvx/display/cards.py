@@ -19,7 +19,7 @@ from .notebook import Tone, card, gap_in_words, tone_of_gap
 from .proof_tree import draw_tree
 from .result_table import ResultTable
 
-SIGN = "All is minimized here: f = -F, the negative of the F that the paper maximizes in (11)."
+SIGN = "Here f = -F is minimized; the paper maximizes F in (11)."
 
 
 def certificate_card(certificate: Any) -> str:

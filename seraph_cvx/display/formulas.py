@@ -113,8 +113,11 @@ CRITICAL_TRACE_WEIGHT = Formula(
 CERTIFICATE = Formula(
     "The certificate of an M-step",
     "",
-    r"D(p) \leq \inf_{B \succeq 0} f(B) \leq f(A) , \quad \operatorname{gap} = f(A) - D(p) ,"
-    r" \quad \operatorname{relative} = \frac{\operatorname{gap}}{\max(1, |f(A)|)}",
+    r"D(p) \leq \inf_{B \succeq 0} f(B) \leq f(A)"
+    "\n"
+    r"\operatorname{gap} = f(A) - D(p)"
+    "\n"
+    r"\operatorname{relative} = \frac{\operatorname{gap}}{\max(1, \lvert f(A) \rvert)}",
     "p: any feasible point of the dual, however A was found",
 )
 
@@ -131,7 +134,8 @@ ANCHORS = Formula(
 ROUNDING = Formula(
     "One rounding, and h of them",
     "",
-    r"|\operatorname{rounded} - \operatorname{exact}| \leq 2^{-53} |\operatorname{exact}| , \quad"
+    r"\lvert \operatorname{rounded} - \operatorname{exact} \rvert"
+    r" \leq 2^{-53} \lvert \operatorname{exact} \rvert , \quad"
     r" \gamma_h = \frac{h}{2^{53} - h}",
     "for each +, -, times or divided by, without underflow; a sum of products with h roundings in "
     "each is off by at most gamma_h times the sum of their absolute values",

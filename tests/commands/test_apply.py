@@ -74,6 +74,16 @@ def test_fit_reports_held_out_errors_and_apply_uses_what_they_favor(flowers, new
     assert load_model("flowers.metric.npz")[-1].classifier_ == "plain-logistic"
 
 
+def test_a_fit_that_keeps_the_euclidean_metric_calls_no_other_one_the_metric_of_distances(flowers):
+    table, rng = flowers[0].assign(species=flowers[1]), np.random.default_rng(0)
+    table[flowers[0].columns] = rng.normal(size=flowers[0].shape)
+    table.to_csv("noise.csv", index=False)
+    said = words(run("fit noise.csv --label species").stdout)
+    assert load_model("noise.metric.npz")[-1].abstained_
+    assert "the Euclidean metric, which all distances use instead of A" in said
+    assert "A mixed with" not in said
+
+
 @pytest.mark.usefixtures("new")
 def test_the_commands_of_the_guide_classify_new_flowers(repository):
     page = (repository / "examples/guide/command-line.md").read_text(encoding="utf-8")
