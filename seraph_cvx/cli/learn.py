@@ -23,7 +23,7 @@ from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
-from .files import TableError, check_output, require_file, write_rows
+from .files import TableError, check_output, require_file
 from .fit_report import (
     describe,
     draw_demo,
@@ -90,8 +90,7 @@ class Output:
         listed(
             FIRST,
             "Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
-            "the labeled points and the names of the columns; or .csv, the matrix alone. By "
-            "default FILE.metric.npz.",
+            "the labeled points and the names of the columns. By default FILE.metric.npz.",
             metavar="FILE",
         ),
     ] = None
@@ -117,7 +116,7 @@ class Output:
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
-        endings = {target: (".npz", ".csv"), self.picture: PICTURES}
+        endings = {target: (".npz",), self.picture: PICTURES}
         endings |= {self.proof: (".json",)}
         for path, allowed in endings.items():
             if path is not None:
@@ -263,10 +262,10 @@ def fit(
         with interrupts_deferred() as pending:  # until the model is written
             learn_from_table(seraph, Z, table, pending)
             model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
-            write_model(target, model, seraph, table, kept)
+            write_model(target, model, seraph, kept)
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
-        tell("saved", path=target, standardize=reading.standardize, reading=reading)
+        tell("saved", path=target, reading=reading)
         if output.proof is not None:
             write_proof(output.proof, seraph, kept)
         if output.picture is not None and seraph.history_:
@@ -411,8 +410,8 @@ def write_proof(path: Path, seraph: SERAPH, kept: list[str]) -> None:
     say(f"Written: the certificate, to {path}; seraph-cvx check {path} checks it.")
 
 
-def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable, kept: list[str]) -> None:
-    """Write the model, or as .csv its matrix alone, below the names of the features.
+def write_model(path: Path, model: Any, seraph: SERAPH, kept: list[str]) -> None:
+    """Write the model.
 
     After Ctrl-C it has a name of its own; a metric that is zero is not written.
     """
@@ -426,10 +425,7 @@ def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable, kept: 
             f"The status is {seraph.status_.value}, but all distances are zero; nothing was "
             "written."
         )
-    if path.suffix == ".npz":
-        save_model(model, path)
-    else:
-        write_rows(path, [table.feature_names, *seraph.metric_.tolist()])
+    save_model(model, path)
     of_iteration = f" of iteration {seraph.n_iter_}" if was_interrupted else ""
     kept.append(f"the metric{of_iteration} is in {path}")
     if was_interrupted:

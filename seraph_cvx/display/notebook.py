@@ -24,7 +24,6 @@ class Tone(Enum):
     GOOD = ("#14532d", "#bbf7d0")
     CAUTION = ("#451a03", "#fde68a")
     BAD = ("#450a0a", "#fecaca")
-    PLAIN = ("#1c1917", "#e7e5e4")
 
 
 def card(
