@@ -225,13 +225,19 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
 def _begin(
     journal: RaceJournal, instances: Mapping[str, Instance], settings: dict[str, Any]
 ) -> None:
-    """Write what races; an error if the rows so far are of other M-steps or problems."""
+    """Write what races; an error if the rows so far have other M-steps, problems or limits."""
     for name, instance in instances.items():
         known = journal.references.get(name)
         if known is not None and known["checksum"] != instance.checksum:
             raise ValueError(
                 f"The rows of the {name} in {journal.path} are of other points, pairs, soft "
                 "labels or coefficients: give another file."
+            )
+    for limit in ("time_limit", "memory_limit"):
+        if journal.races and journal.races[-1][limit] != settings[limit]:
+            raise ValueError(
+                f"The rows in {journal.path} were made with another {limit}, "
+                f"{journal.races[-1][limit]:g}: give that one, or another file."
             )
     journal.add("race", settings)
     if obstacle := memory_limit_obstacle():
