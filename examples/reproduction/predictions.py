@@ -47,15 +47,18 @@ def generated(name: str) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(label=y)
 
 
-def table_of(name: str, data_dir: Path | None) -> pd.DataFrame:
+def table_of(name: str | Path, data_dir: Path | None) -> pd.DataFrame:
     """A table with its categories as texts, and the column label."""
-    if name in ("shop", "survey", "sensors"):
+    if isinstance(name, Path):
+        frame = pd.read_csv(name)
+        frame = frame.rename(columns={frame.columns[-1]: "label"})
+    elif name in ("shop", "survey", "sensors"):
         frame = generated(name)
     else:
         (data,) = find_sets([name], data_dir) if name != "diabetes" else (_diabetes(data_dir),)
         frame = pd.DataFrame(data.X).assign(label=data.y)
     frame.columns = [f"a{c}" if isinstance(c, int) else c for c in frame]
-    for column in CATEGORIES.get(name, ()):
+    for column in CATEGORIES.get(str(name), ()):
         frame[f"a{column}"] = "v" + frame[f"a{column}"].astype(int).astype(str)
     return frame.assign(label="class" + frame["label"].astype(str))
 
@@ -115,6 +118,9 @@ def measure(
     labels: int = typer.Option(80, min=10, help="Labeled rows of a draw."),
     rows: int = typer.Option(400, help="Rows of the table that is fitted; the others are judged."),
     own: bool = typer.Option(False, "--own", help="The tables that need no folder of data."),
+    tables: Path | None = typer.Option(
+        None, metavar="DIR", help="A folder of CSV tables instead; the last column is the label."
+    ),
     data_dir: Path | None = DATA_DIR,
     out: Path | None = typer.Option(None, metavar="FILE", help="A page to write."),
 ) -> None:
@@ -122,11 +128,12 @@ def measure(
     with answers_in_words():
         own = own or (data_dir is None and DATA_VARIABLE not in os.environ)
         found = []
-        for name in OWN if own else TABLES:
+        paths = [] if tables is None else sorted(tables.glob("*.csv"))
+        for name in paths or (OWN if own else TABLES):
             frame = table_of(name, data_dir)
             runs = pd.DataFrame([run_once(frame, rows, labels, draw) for draw in range(draws)])
-            found.append(runs.assign(table=name))
-            say(summarize(name, runs))
+            found.append(runs.assign(table=Path(name).stem))
+            say(summarize(Path(name).stem, runs))
         page = _page(found, labels, rows, draws)
         if out is not None:
             write_whole(out, page.encode())

@@ -16,6 +16,14 @@ def test_tables_have_enough_rows_and_two_have_categories():
     assert sum(any(kind.kind not in "if" for kind in frame.dtypes[:-1]) for frame in tables) == 2
 
 
+def test_a_table_of_ones_own_has_its_label_in_the_last_column(tmp_path):
+    pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"], "risk": [1, 2]}).to_csv(tmp_path / "t.csv")
+    frame = table_of(tmp_path / "t.csv", None)
+    assert frame["label"].tolist() == ["class1", "class2"]
+    assert frame["b"].tolist() == ["x", "y"]
+    assert "risk" not in frame
+
+
 def test_a_run_is_judged_on_rows_that_the_fit_never_saw():
     run = run_once(table_of("shop", None)[:400], n_rows=60, n_labels=30, draw=0)
     errors = {run[name] for name in ("predicted", "plain-nearest", "plain-logistic", "nearest")}
