@@ -54,6 +54,9 @@ ROUGH = 1e-3
 MOST_BRACKETED = 3_000
 """Rows and columns of a quadratic program up to which linear programs are the quicker proof."""
 
+MOST_VAIN = 4
+"""Centers that prove no upper bound of a quadratic program, as it may have no interior."""
+
 PROVED_BY_POINT = " Of these bounds the values of the variables, proven feasible, prove one."
 
 
@@ -532,11 +535,13 @@ def _add_bounds(
         if is_bracket:
             _add_bracket(evidence, program, center, tolerance, steps)
         elif is_good:
-            for point in centered(inner, near, steps):
+            for count, point in enumerate(centered(inner, near, steps), start=1):
                 _add_dual(evidence, inner, point, faces, tolerance, steps)
                 outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
                 evidence.add(None, upper_bound(program, outer, tolerance, steps))
-                if evidence.gap(program) <= NEAR or (is_quadratic and evidence.primal is None):
+                if evidence.gap(program) <= NEAR:
+                    break
+                if is_quadratic and evidence.primal is None and count == MOST_VAIN:
                     break  # linear programs need no interior
 
 

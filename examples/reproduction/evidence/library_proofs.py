@@ -10,6 +10,7 @@ import csv
 import math
 import operator
 import pickle
+import re
 import resource
 import signal
 import time
@@ -39,8 +40,11 @@ LIBRARIES = ("netlib", "infeas", "kennington", "maros", "sdplib", "cblib")
 FORMATS = (".mps", ".qps", ".lp", ".dat-s", ".cbf", ".mat")
 """The endings of files that are read; .mat as Maros and Meszaros come with qpbenchmark."""
 
-LARGE = 60_000
-"""Letters of a file in SDPA's format up to which Clarabel solves it, and more accurately."""
+LARGE, LARGE_ORDER = 60_000, 50
+"""Letters of a file in SDPA's format, or rows of a block, from which SDPA solves it.
+
+Clarabel is more accurate, and takes minutes for some blocks of 124 rows.
+"""
 
 CLOSE = 1e-6
 """The relative gap below which an optimum counts as proved."""
@@ -110,8 +114,11 @@ def solver_for(path: Path, solver: str | None) -> str:
     """The solver of a file: the one that is asked for, SDPA for large .dat-s ones, or Clarabel."""
     if solver is not None:
         return solver
-    is_sdpa = path.name.endswith(".dat-s") and path.stat().st_size > LARGE
-    return "SDPA" if is_sdpa and "SDPA" in cp.installed_solvers() else "CLARABEL"
+    is_sdpa = path.name.endswith(".dat-s") and "SDPA" in cp.installed_solvers()
+    if is_sdpa and path.stat().st_size <= LARGE:
+        text = [line for line in path.read_text().splitlines() if line.strip()[:1] not in '"*']
+        is_sdpa = max(map(int, re.findall(r"-?\d+", text[2]))) >= LARGE_ORDER
+    return "SDPA" if is_sdpa else "CLARABEL"
 
 
 def solve_file(path: Path, solver: str, answer: Path) -> None:
