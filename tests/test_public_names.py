@@ -11,12 +11,12 @@ from importlib import import_module
 
 import pytest
 import typer
+from instances import descended
 from public_api import listed_names, names_in_modules
 from sklearn.exceptions import ConvergenceWarning
 
 import seraph_cvx
 from seraph_cvx.cli import app
-from seraph_cvx.fit.direct import minimize_directly
 
 
 def names_of_parameters():
@@ -66,9 +66,9 @@ def test_public_names_solutions_warn_of_what_they_did_not_reach():
     with pytest.warns(seraph_cvx.NotCertified, match="asked for 1e-15") as again:
         short.warn_unless_certified(1e-15)
     with pytest.warns(seraph_cvx.NotCertified, match="Stopped after") as direct:
-        minimize_directly(pairs, tol=0).warn_unless_stationary()
+        descended(pairs, tol=0).warn_unless_stationary()
     for warned in (caught, again, direct):
         assert warned[0].category is seraph_cvx.NotCertified
         assert warned[0].filename == __file__
     seraph_cvx.solve_m_step(m_step, tol=1e-8).warn_unless_certified(1e-8)  # would be an error
-    minimize_directly(pairs).warn_unless_stationary()
+    descended(pairs).warn_unless_stationary()

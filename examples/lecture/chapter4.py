@@ -13,7 +13,7 @@ with app.setup:
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.proof.verified_psd import is_proven_positive_definite
-    from seraph_cvx.solvers.solution import fista
+    from seraph_cvx.solvers.solution import gradient_method
 
 
 @app.cell(hide_code=True)
@@ -68,7 +68,7 @@ def _(objective):
     # A first-order method (chapter 5) from A = I, stopped early; the certificate judges each.
     counts = [0, 5, 20, 50, 80, 100, 120, 150, 180, 220, 260, 300, 350]
     path = [np.eye(4)] + [
-        fista(objective, tol=1e-12, max_iter=k, start=np.eye(4)).metric for k in counts[1:]
+        gradient_method("fista", objective, 1e-12, k, np.eye(4)).metric for k in counts[1:]
     ]
     certificates = [certify(objective, A) for A in path]
     return certificates, counts, path

@@ -12,7 +12,7 @@ with app.setup:
     from scipy.optimize import minimize
 
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
-    from seraph_cvx.solvers.solution import fista, projected_gradient
+    from seraph_cvx.solvers.solution import gradient_method
 
 
 @app.cell(hide_code=True)
@@ -62,8 +62,8 @@ def _():
 def _(objective):
     counts = [1, 3, 10, 30, 60, 100, 150, 200, 300, 500]
     methods = {
-        "projected gradient": lambda k: projected_gradient(objective, 1e-12, k),
-        "FISTA": lambda k: fista(objective, 1e-12, k),
+        "projected gradient": lambda k: gradient_method("projected-gradient", objective, 1e-12, k),
+        "FISTA": lambda k: gradient_method("fista", objective, 1e-12, k),
     }
     gaps = {
         name: [certify(objective, run(k).metric).relative_gap for k in counts]

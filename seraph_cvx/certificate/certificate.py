@@ -51,9 +51,6 @@ class Certificate:
     factor : (m, rho) array
         L, taken as the doubles they are: LL' is PSD, and as near to A as rounding and the
         constraints among the penalties allow.
-    projected_by : float
-        Where A was not PSD and ``project=True`` was given: the Frobenius norm of what the
-        projection changed. The certificate is about the projection, not about A.
     objective : MStepObjective or None
         The M-step.
     lower : LowerBound or None
@@ -74,7 +71,6 @@ class Certificate:
     dual_value: float
     dual_point: str
     factor: FloatArray = field(default_factory=partial(np.zeros, (0, 0)), repr=False, compare=False)
-    projected_by: float = field(default=0.0, kw_only=True)
     objective: MStepObjective | None = field(default=None, kw_only=True, repr=False, compare=False)
     lower: LowerBound | None = field(default=None, kw_only=True, repr=False, compare=False)
 

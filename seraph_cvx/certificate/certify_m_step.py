@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric, scaled_factor, symmetrize
+from ..numerics.psd_cone import check_metric, scaled_factor
 from .certificate import Certificate, lower_bounds, pinned_bounds
 from .pair_bounds import bound_pairs
 
@@ -24,7 +23,6 @@ def certify(
     A: ArrayLike,
     *,
     enough: float = 0.0,
-    project: bool = False,
 ) -> Certificate:
     """Bound the optimum of an M-step from both sides, given any metric A.
 
@@ -40,10 +38,6 @@ def certify(
         Any PSD matrix, however far from the optimum.
     enough : float
         Stop looking for a better bound once the relative gap is at most this.
-    project : bool
-        Certify the projection of A onto the PSD matrices, in units of its diagonal, where A is not
-        one of them, as a solver's answer with an eigenvalue of -4e-7 is not: `projected_by` says
-        how far it is from A.
 
     Returns
     -------
@@ -61,13 +55,8 @@ def certify(
     >>> far.relative_gap > near.relative_gap, near.relative_gap < 1e-4
     (True, True)
     """
-    m, given = objective.pairs.n_features, np.array(A, dtype=np.float64)
-    if project and given.shape == (m, m):
-        given = symmetrize(given)
-    cure = "certify(..., project=True) certifies its projection instead"
-    metric = check_metric(given, m, repair=math.inf if project else 1e-9, cure=cure)
-    change = float(np.linalg.norm(metric - given)) if project else 0.0
-    return replace(certify_factor(objective, scaled_factor(metric), enough), projected_by=change)
+    metric = check_metric(A, objective.pairs.n_features)
+    return certify_factor(objective, scaled_factor(metric), enough)
 
 
 def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0) -> Certificate:

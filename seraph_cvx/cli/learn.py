@@ -23,14 +23,13 @@ from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
-from .files import TableError, check_output, require_file, require_memory_for_pairs, write_rows
+from .files import TableError, check_output, require_file
 from .fit_report import (
     describe,
     draw_demo,
     draw_fit,
     finish,
     note_far_values,
-    note_repeated_rows,
     report_iteration,
     report_metric,
 )
@@ -91,8 +90,7 @@ class Output:
         listed(
             FIRST,
             "Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
-            "the labeled points and the names of the columns; or .csv, the matrix alone. By "
-            "default FILE.metric.npz.",
+            "the labeled points and the names of the columns. By default FILE.metric.npz.",
             metavar="FILE",
         ),
     ] = None
@@ -118,7 +116,7 @@ class Output:
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
-        endings = {target: (".npz", ".csv"), self.picture: PICTURES}
+        endings = {target: (".npz",), self.picture: PICTURES}
         endings |= {self.proof: (".json",)}
         for path, allowed in endings.items():
             if path is not None:
@@ -258,17 +256,16 @@ def fit(
         table = read_table(file, label, reading)
         seraph.table_ = {"texts": dict(table.texts), "missing": list(in_words(reading.missing))}
         note_what_may_be_wrong(table, reading)
-        require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, reading)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if reading.standardize else 'not '}standardized")
         with interrupts_deferred() as pending:  # until the model is written
             learn_from_table(seraph, Z, table, pending)
             model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
-            write_model(target, model, seraph, table, kept)
+            write_model(target, model, seraph, kept)
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
-        tell("saved", path=target, standardize=reading.standardize, reading=reading)
+        tell("saved", path=target, reading=reading)
         if output.proof is not None:
             write_proof(output.proof, seraph, kept)
         if output.picture is not None and seraph.history_:
@@ -305,7 +302,6 @@ def note_what_may_be_wrong(table: UserTable, reading: Reading) -> None:
                 f"feature. --drop {name!r} leaves it out."
             )
     note_far_values(X, table.rows, table.feature_names, "--missing {} --impute median")
-    note_repeated_rows(table)
 
 
 def looks_like_identifier(name: str, column: FloatArray) -> bool:
@@ -331,12 +327,11 @@ def scale_points(table: UserTable, reading: Reading) -> tuple[list[tuple[str, An
     if reading.standardize:
         steps.append(("scale", StandardScaler()))
     before = Pipeline(steps).fit(X) if steps else None
-    if reading.standardize and reading.scale_text != "value":
+    if reading.standardize:
         scaler, names = steps[-1][1], np.array(table.feature_names)
         for column in table.texts:
             coded = np.char.startswith(names, f"{column}=")
-            total = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
-            scaler.scale_[coded] = total if reading.scale_text == "column" else 1.0
+            scaler.scale_[coded] = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
     Z = X if before is None else before.transform(X)
     cure = "leave out --no-standardize"
     if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):
@@ -415,8 +410,8 @@ def write_proof(path: Path, seraph: SERAPH, kept: list[str]) -> None:
     say(f"Written: the certificate, to {path}; seraph-cvx check {path} checks it.")
 
 
-def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable, kept: list[str]) -> None:
-    """Write the model, or as .csv its matrix alone, below the names of the features.
+def write_model(path: Path, model: Any, seraph: SERAPH, kept: list[str]) -> None:
+    """Write the model.
 
     After Ctrl-C it has a name of its own; a metric that is zero is not written.
     """
@@ -430,10 +425,7 @@ def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable, kept: 
             f"The status is {seraph.status_.value}, but all distances are zero; nothing was "
             "written."
         )
-    if path.suffix == ".npz":
-        save_model(model, path)
-    else:
-        write_rows(path, [table.feature_names, *seraph.metric_.tolist()])
+    save_model(model, path)
     of_iteration = f" of iteration {seraph.n_iter_}" if was_interrupted else ""
     kept.append(f"the metric{of_iteration} is in {path}")
     if was_interrupted:

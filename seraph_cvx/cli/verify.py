@@ -11,21 +11,18 @@ from ..datasets import load_sampling
 from ..display.result_table import ResultTable
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
-from .files import TableError, check_output, require_memory_for_pairs
+from .files import check_output
 from .main import DEBUG, app, argument, option
 from .messages import alert, answers_in_words, say, screen, show_table, tell
-from .tables import read_table
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult
     from ..theory.verification import PaperReport
 
-TABLES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
 Examples:
   seraph-cvx verify
   seraph-cvx verify wine --html wine.html
-  seraph-cvx verify flowers.csv --label species
 
 \b
 Exit codes:
@@ -36,11 +33,9 @@ Exit codes:
 def verify(
     data: str = argument(
         "iris",
-        "iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits, or a "
-        "table as for fit.",
-        metavar="iris|wine|FILE.csv",
+        "iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits (30 labels).",
+        metavar="iris|wine|...",
     ),
-    label: str | None = option(None, "The column of class labels, for a table.", metavar="COLUMN"),
     everything: bool = option(False, "Also the claims about running times.", "--all"),
     code: bool = option(False, "Print the code that contradicts the paper.", "--code"),
     seed: int = option(0, "Seed of the points, labels and directions.", min=0),
@@ -55,8 +50,9 @@ def verify(
         from ..theory.verification import CLAIMS, SLOW, verify_paper
 
         if html is not None:
-            check_output(html, (".html",), Path(data))
-        X, y, name = _read(data, label, seed)
+            check_output(html, (".html",))
+        n_labeled = 30 if data == "digits" else 10  # ten classes: ten labels leave no similar pair
+        sampling = load_sampling(data, n_labeled=n_labeled, seed=seed)
         total = len(CLAIMS) - (0 if everything else len(SLOW))
         done: list[ClaimResult] = []
         with screen.status("reading") as status:
@@ -70,7 +66,11 @@ def verify(
                     alert(f"Not as expected: claim {claim.number}, {result.verdict.value}.", "red")
 
             report = verify_paper(
-                X, y, name=name, include_slow=everything, seed=seed, callback=tell
+                *(sampling.X, sampling.y),
+                name=data,
+                include_slow=everything,
+                seed=seed,
+                callback=tell,
             )
         _show(report)
         _show_contradictions(report, code)
@@ -81,22 +81,6 @@ def verify(
         if not report.ok:
             alert("A claim does not have the expected verdict. Exit code 1.", style="red")
             raise typer.Exit(1)
-
-
-def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
-    """Read X, y and the name of a data set, or of a user's table."""
-    path = Path(data)
-    if path.suffix not in TABLES and not path.exists():
-        if label is not None:
-            raise TableError(f"--label needs a table, and {data!r} is not a file.")
-        n_labeled = 30 if data == "digits" else 10  # ten classes: ten labels leave no similar pair
-        sampling = load_sampling(data, n_labeled=n_labeled, seed=seed)
-        return sampling.X, sampling.y, data
-    if label is None:
-        raise TableError(f"{path} needs --label COLUMN: the name of its column of class labels.")
-    table = read_table(path, label)
-    require_memory_for_pairs(table.y)
-    return table.X, table.y, path.name
 
 
 def _show(report: PaperReport) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..numerics.checks import counted
-from ..numerics.psd_cone import numerical_rank
 from .formulas import (
     CERTIFICATE,
     DESCENT,
@@ -21,36 +20,6 @@ from .proof_tree import draw_tree
 from .result_table import ResultTable
 
 SIGN = "Here f = -F is minimized; the paper maximizes F in (11)."
-SIGN_OF_J = "Here J is minimized, and (7) is the negative of what the paper maximizes."
-
-SIGN_OF_SEVEN = "Here (7) is minimized: the negative of what the paper maximizes."
-OF_A = "The certificate is about A, the matrix of the last M-step."
-MIXED = (
-    "Distances and transform use metric_: A mixed with a reference after the fit, since few labels "
-    "say nothing about the directions that A leaves out. No certificate is about the mixture."
-)
-ABSTAINED = (
-    "Distances and transform use the Euclidean metric instead: held-out labels do not show that A "
-    "helps."
-)
-NOT_MIXED = "Distances and transform use this A itself."
-
-_LINE = (
-    "The dual value D(p) is concave: between two points it is nowhere below the straight line that "
-    'joins its values there. So a bound at both ends gives one at every point in between ("by '
-    'concavity").'
-)
-DUAL_POINTS = {
-    "gradient": "p = sigma(s), the probabilities of this metric itself: M(p) is the gradient of f "
-    "there, and it is PSD.",
-    "toward p = 1": "sigma(s), moved toward p = 1 until M(p) is PSD, as it is at p = 1 for all "
-    f"data. {_LINE}",
-    "toward p = b/c": "sigma(s), moved toward the labels p = b/c until M(p) is PSD, as it is "
-    f"there, where M(p) = R. {_LINE}",
-    "p = 1": "p = 1, where M(p) is PSD for all data.",
-    "p = b/c": "the labels themselves, p = b/c, where M(p) = R is PSD.",
-}
-"""Which point of the dual a bound is of, in words."""
 
 
 def certificate_card(certificate: Any) -> str:
@@ -61,7 +30,7 @@ def certificate_card(certificate: Any) -> str:
         tone_of_gap(certificate.relative_gap),
         _bounds_in_words(certificate),
         [CERTIFICATE],
-        [SIGN, *_projection_note(certificate), *_dual_point_note(certificate)],
+        [SIGN],
         {"duality gap": certificate.duality_gap, "dual point": certificate.dual_point},
     )
 
@@ -70,20 +39,6 @@ def _bounds_in_words(certificate: Any, otherwise: str = "") -> str:
     if certificate is None:
         return otherwise
     return gap_in_words(certificate.dual_value, certificate.primal_value)
-
-
-def _projection_note(certificate: Any) -> list[str]:
-    """That the certificate is about the projection of A, if it is."""
-    if not certificate.projected_by:
-        return []
-    distance = f"{certificate.projected_by:.1e}"
-    return [f"A was not positive semidefinite: this is about its projection, {distance} from A."]
-
-
-def _dual_point_note(certificate: Any) -> list[str]:
-    """Which point of the dual the lower bound is of, and why it may be; nothing if unknown."""
-    explanation = DUAL_POINTS.get(getattr(certificate, "dual_point", ""))
-    return [f"The dual point: {explanation}"] if explanation else []
 
 
 def solution_card(solution: Any) -> str:
@@ -95,7 +50,7 @@ def solution_card(solution: Any) -> str:
         *_status(solution.status),
         f"{bounds} {solution.message}".rstrip(),
         [M_STEP_ONE_TERM, CERTIFICATE],
-        [SIGN, *_dual_point_note(certificate)],
+        [SIGN],
         {
             "metric": "none" if metric is None else f"{len(metric)} x {len(metric)}",
             "trace": "" if metric is None else float(np.trace(metric)),
@@ -159,33 +114,6 @@ def alternation_card(run: Any) -> str:
         *_status(run.status),
         " ".join([*words, run.message]).strip(),
         [DESCENT, CERTIFICATE],
-        [f"{SIGN} J and (7) are minimized too.", *_dual_point_note(certificate)],
+        [f"{SIGN} J and (7) are minimized too."],
         table=ResultTable("Iterations", [_of_iteration(step) for step in history]),
-    )
-
-
-def estimator_card(model: Any) -> str:
-    """Show status, gap, ranks and J of a fitted estimator."""
-    certificate, history = model.certificate_, model.history_
-    L, m = model.components_, model.components_.shape[1]
-    ranks = {"rank of A (m_step_metric_)": f"{model.m_step_rank_} of {m}"}
-    if model.n_components is None:
-        ranks["rank of metric_"] = f"{numerical_rank(L @ L.T)} of {m}"
-    values: dict[str, Any] = {"relative gap": getattr(certificate, "relative_gap", "")}
-    if history:  # (7) alone where that was descended
-        last = history[-1]
-        values |= {"(7)": f"{last:.6f}"} if isinstance(last, float) else _values_of(last)
-    words = ["There is no certificate: the fit ended before one was computed."]
-    if model.algorithm == "direct":
-        words = ["There is no certificate: (7), which was descended, is not convex."]
-    if certificate is not None:
-        words = [_bounds_in_words(certificate), OF_A]
-    is_euclidean = getattr(model, "abstained_", False)
-    words.append(ABSTAINED if is_euclidean else MIXED if model.is_mixed_ else NOT_MIXED)
-    return card(
-        f"{type(model).__name__}, fitted",
-        *_status(model.status_),
-        " ".join(words),
-        notes=[SIGN_OF_SEVEN if certificate is None else SIGN],
-        facts=values | ranks | {"iterations": model.n_iter_},
     )

@@ -24,7 +24,6 @@ class Tone(Enum):
     GOOD = ("#14532d", "#bbf7d0")
     CAUTION = ("#451a03", "#fde68a")
     BAD = ("#450a0a", "#fecaca")
-    PLAIN = ("#1c1917", "#e7e5e4")
 
 
 def card(
@@ -54,13 +53,6 @@ def card(
         table=table,
         tree=tree,
     )
-
-
-def beside(*parts: str) -> str:
-    """Show blocks of HTML next to each other, or below each other where there is no room."""
-    blocks = "".join(f"<div>{part}</div>" for part in parts)
-    style = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
-    return f'<div style="{style}">{blocks}</div>'
 
 
 def gap_in_words(lower: float, upper: float) -> str:

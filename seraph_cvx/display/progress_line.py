@@ -17,7 +17,7 @@ OFTEN = 0.1
 class ProgressLine:
     """A line that says where a long computation stands, on stderr unless told otherwise.
 
-    On a terminal it is rewritten in place, by rich where that is installed; a rich `console` that
+    On a terminal it is rewritten in place by rich, where that is installed; a rich `console` that
     prints at the same time has to be given. Elsewhere finished steps are plain lines, and what is
     still running is one at most every ten seconds.
 
@@ -30,17 +30,15 @@ class ProgressLine:
     """
 
     def __init__(self, stream: TextIO | None = None, console: Any = None) -> None:
-        self._console = console if console is not None and console.is_terminal else None
         self._stream = sys.stderr if stream is None else stream
-        self._is_terminal = self._console is not None or self._stream.isatty()
+        self._console = console if console is not None and console.is_terminal else None
         self._last = time.perf_counter()
-        self._width = 0
         self._spinner: Any = None
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
         console = self._console
-        if self._is_terminal and console is None:
+        if console is None and self._stream.isatty():
             try:
                 from rich.console import Console
             except ImportError:
@@ -52,12 +50,11 @@ class ProgressLine:
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
-        self._clear()
 
     def move(self, text: str) -> None:
         """Show what is running."""
         now = time.perf_counter()
-        if now - self._last < (OFTEN if self._is_terminal else SELDOM):
+        if now - self._last < (SELDOM if self._spinner is None else OFTEN):
             return
         self._last = now
         self._show(text)
@@ -70,21 +67,12 @@ class ProgressLine:
     def end(self, text: str) -> None:
         """Show how it ended, on a line that stays."""
         self._open.close()
-        self._clear()
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        self._spinner = None
+        self._show(text)
 
     def _show(self, text: str) -> None:
         if self._spinner is not None:
             self._spinner.update(text)
-        elif self._is_terminal:
-            self._stream.write("\r" + text.ljust(self._width))
-            self._width = len(text)
         else:
             self._stream.write(text + "\n")
-        self._stream.flush()
-
-    def _clear(self) -> None:
-        if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._width = 0
+            self._stream.flush()

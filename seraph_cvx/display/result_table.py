@@ -50,12 +50,6 @@ class ResultTable:
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
 
-    def to_pandas(self) -> Any:
-        """Convert the rows to a pandas DataFrame."""
-        import pandas
-
-        return pandas.DataFrame(list(self.rows), columns=self.columns)
-
 
 def show(value: Any) -> str:
     """Format a cell for people: three digits, exponents only where they help.

@@ -182,9 +182,9 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         self, first: MStepObjective, watch: FitWatch | None
     ) -> tuple[FloatArray | Factor, str]:
         """Descend (7) itself; return the metric, and what was not reached, in words."""
-        from ..fit.direct import descend_directly
+        from ..fit.direct import minimize_directly
 
-        direct = descend_directly(
+        direct = minimize_directly(
             first,
             tol=self.tol,
             max_iter=5_000 if self.max_iter is None else self.max_iter,
@@ -256,21 +256,3 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         # the sign is exact; below a negative threshold no probability is as large as 1/2
         scores = (distances - threshold) * (distances + abs(threshold))
         return np.asarray(posterior_similar(scores))
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What notebooks show: scikit-learn's box and, once fitted, a card beside it."""
-        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in bundle:
-            bundle["text/html"] = self._with_card(bundle["text/html"])
-        return bundle
-
-    def _repr_html_inner(self) -> str:
-        """What `_repr_html_` shows, where scikit-learn draws its box at all."""
-        return self._with_card(super()._repr_html_inner())
-
-    def _with_card(self, box: str) -> str:
-        """The box of scikit-learn with a card of the fit beside it."""
-        from ..display.cards import estimator_card
-        from ..display.notebook import beside
-
-        return beside(box, estimator_card(self)) if hasattr(self, "status_") else box

@@ -18,6 +18,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import Array, to_device_of
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.exact_rank import component_roots
 from ..numerics.psd_cone import factor, shrink, symmetrize
 from ..pairs.data_warnings import first_twins
 from ..pairs.labeled_pairs import ClassLabels
@@ -101,7 +102,7 @@ def mix_with_reference(
         n_varying = int(np.count_nonzero(pairs.feature_ranges))
         B = within_metric(
             similar,
-            pairs.labels.n_independent_similar,
+            independent_similar(pairs),
             shape,
             spread=2.0 * pairs.similar_total * float(np.trace(moment)) / pairs.n_points,
             n_directions=min(pairs.n_points - 1, n_varying),
@@ -134,6 +135,13 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray | Factor) -> flo
     totals = np.array([pairs.similar_total, pairs.labeled_total - pairs.similar_total])
     means = np.divide(sums, totals, out=np.full(2, 0.5), where=totals > 0.0)
     return float(np.clip(np.sum(means), 0.0, 1.0))
+
+
+def independent_similar(pairs: PairSet) -> int:
+    """The number of similar pairs that do not follow from others: points less groups."""
+    points = np.unique(pairs.labels.similar_links)
+    roots = component_roots(pairs.n_points, pairs.labels.similar_links)
+    return len(points) - len(np.unique(roots[points]))
 
 
 def within_metric(

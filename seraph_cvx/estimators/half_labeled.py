@@ -134,7 +134,7 @@ def _delegated(method: str, doc: str) -> Any:
 
 
 class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Fit a scikit-learn estimator to the points of known class only.
+    """Fit a scikit-learn classifier to the points of known class only.
 
     A pipeline hands the same y to all its steps. SERAPH learns from the points of unknown class
     (y = -1) as well, but a classifier behind it would learn "-1" as one more class. Wrapped in
@@ -142,7 +142,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : classifier or supervised transformer, optional
+    estimator : classifier, optional
         Cloned before it is fitted. By default ``KNeighborsClassifier(n_neighbors=1)``.
 
     Attributes
@@ -157,8 +157,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     `score` leaves points of unknown class out; ``scoring="accuracy"`` counts each of them as an
     error, without a word: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
 
-    `predict`, `predict_proba`, `predict_log_proba`, `decision_function`, `transform` and `score`
-    are there where the inner estimator has them. Fit and score parameters with one entry for each
+    `predict`, `predict_proba`, `predict_log_proba`, `decision_function` and `score` are there where
+    the inner estimator has them. Fit and score parameters with one entry for each
     point (`sample_weight`) are cut to the points of known class.
 
     Examples
@@ -193,7 +193,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if is_regressor(self._template):
             raise ValueError(
                 f"{type(self.estimator).__name__} is a regressor, whose target may well be -1: "
-                "LabeledOnly is for classifiers and supervised transformers."
+                "LabeledOnly is for classifiers."
             )
         points, labels, known = known_rows(X, y, "LabeledOnly")
         params = _check_method_params(X, fit_params, indices=known)
@@ -210,24 +210,6 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     decision_function = _delegated(
         "decision_function", "Evaluate the inner estimator's decision function."
     )
-    transform = _delegated("transform", "Transform all points by the inner estimator.")
-
-    @_if_inner_has("transform")  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: ArrayLike, **fit_params: Any) -> Any:
-        """Fit on the points of known class, transform all points."""
-        return self.fit(X, y, **fit_params).transform(X)
-
-    @_if_inner_has("get_feature_names_out")  # type: ignore[untyped-decorator]
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The inner estimator's names of the features that `transform` returns."""
-        return self._fitted.get_feature_names_out(input_features)
-
-    @_if_inner_has("set_output")  # type: ignore[untyped-decorator]
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose the container that `transform` returns, as in scikit-learn."""
-        for inner in {id(e): e for e in (self.estimator, self._inner)}.values():
-            inner.set_output(transform=transform)
-        return self
 
     @_if_inner_has("score")  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: ArrayLike, **score_params: Any) -> float:

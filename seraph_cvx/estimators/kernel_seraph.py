@@ -105,7 +105,6 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
 
     def _embed(self, pairs: PairSet) -> PairSet:
         """Embed the pairs in kernel PCA coordinates, and keep these for new points."""
-        self._refuse_lost_differences(pairs.points)
         self.training_points_ = pairs.points
         K = self._kernel_with(pairs.points)
         self._row_means = K.mean(axis=0)
@@ -137,19 +136,6 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
     def _centered(self, K: FloatArray) -> FloatArray:
         """Center a kernel: the inner products of phi(x) - mean with the phi(x_i) - mean."""
         return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
-
-    def _refuse_lost_differences(self, points: FloatArray) -> None:
-        """Raise an error if rounding in ||x||^2 + ||x'||^2 - 2x'x would spoil the rbf kernel."""
-        if self.kernel != "rbf":
-            return
-        gamma = 1.0 / points.shape[1] if self.gamma is None else self.gamma
-        largest = float(np.max(np.sum(np.square(points), axis=1)))
-        if gamma * largest * np.finfo(np.float64).eps > 1e-3:  # an error of the exponent
-            raise ValueError(
-                f"The points are so large (||x||^2 up to {largest:.2g}) that rounding drowns the "
-                f"differences that the rbf kernel with gamma={gamma:g} sees: standardize the "
-                "features, or choose a smaller gamma."
-            )
 
     def _kernel_with(self, points: FloatArray) -> FloatArray:
         """The kernel of any points with those of the fit."""

@@ -56,16 +56,6 @@ SCALERS = {
 LEARNED = re.compile("[a-z][a-z0-9_]*_|_row_means|_mean")
 """The names of what is learned; the last two are of KernelSERAPH."""
 
-SHAPES = {
-    **{"axes_": "nr", "training_points_": "nm", "_row_means": "n"},
-    **{"metric_": "rr", "components_": "kr", "labels_": "l", "labeled_points_": "lm"},
-    **{"factor_": "mf", "m_step_factor_": "mg"},
-    **{"feature_names_in_": "m", "mean_": "m", "scale_": "m", "var_": "m", "min_": "m"},
-    **{"data_min_": "m", "data_max_": "m", "data_range_": "m", "max_abs_": "m"},
-    **{"center_": "m", "statistics_": "m"},
-}
-"""The sizes of what is learned: a letter is one number; m features, in r coordinates."""
-
 TYPES: dict[str, Any] = {
     "n_iter_": int,
     "threshold_": float,
@@ -250,7 +240,6 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
         if not LEARNED.fullmatch(key) or is_method:
             refuse(f"{name} learns no attribute {key!r}")
     learned = {key: unpack(value, arrays) for key, value in record["attributes"].items()}
-    _check_shapes(f"this {name}", learned)
     if classes is MODELS:
         _check_attributes(str(name), learned)
         if "metric_" in learned:
@@ -269,20 +258,6 @@ def _is_one_of(classes: dict[str, str], model: Any) -> bool:
     """Whether a model is of one of these classes, and not of one derived from it."""
     name = type(model).__name__
     return name in classes and getattr(import_module(classes[name]), name) is type(model)
-
-
-def _check_shapes(owner: str, learned: dict[str, Any]) -> None:
-    """Check that what was learned fits together."""
-    sizes = {"m": learned["n_features_in_"]}
-    if "axes_" not in learned:
-        sizes["r"] = sizes["m"]
-    for key, letters in SHAPES.items():
-        if learned.get(key) is None:  # nobody named the features, or a scaler needs no such array
-            continue
-        shape = np.shape(learned[key])
-        expected = tuple(sizes.setdefault(*item) for item in zip(letters, shape, strict=False))
-        if shape != expected or len(shape) != len(letters):
-            refuse(f"the {key} of {owner} has shape {shape}, which does not fit the rest of it")
 
 
 def _check_attributes(name: str, learned: dict[str, Any]) -> None:

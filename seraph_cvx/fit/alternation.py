@@ -317,7 +317,7 @@ def alternate(
         so far is returned with status time_limit. It has a certificate if half a second more is
         enough for that, and none otherwise.
     **solver_settings
-        Such as `solver_options`, `formulation` and `polish`. Passed to
+        Such as `solver_options` and `formulation`. Passed to
         :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
     Returns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,8 +17,6 @@ from ..model.pair_program import FactorPoint
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number, counted
 from ..numerics.psd_cone import check_metric
-from ..pairs.pair_set import PairSet
-from ..penalties.penalty import Penalty
 from ..solvers.newton import FactorSearch, Watch, keeping_factor, leading_factor
 from ..solvers.solution import Status
 
@@ -67,42 +64,6 @@ class DirectSolution:
 
 
 def minimize_directly(
-    pairs: PairSet,
-    unlabeled_weight: float | str = "ratio",
-    trace_weight: float = 1.0,
-    threshold: float = 1.0,
-    start: ArrayLike | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 5_000,
-    n_jobs: int | None = None,
-    manifold_term: FloatArray | None = None,
-    penalties: Sequence[Penalty] = (),
-    time_limit: float | None = None,
-    watch: Watch | None = None,
-) -> DirectSolution:
-    """Descend the paper's objective (7) to a stationary point.
-
-    By Newton's method with a trust region on the factor of the metric, for
-    -sum_{S u D} ln p(y) + mu sum_U H(p) + lambda tr(A). Start, steps and stopping rule do not
-    depend on the unit of the features: points c*x with c^2*lambda give A/c^2.
-
-    The default `start` is the identity over the mean variance of the features that vary: A = I for
-    standardized points. Another start may end at another stationary point. `watch` is called with
-    the number of steps and (7) after each step.
-    """
-    m_step = MStepObjective(
-        pairs,
-        unlabeled_weight=unlabeled_weight,
-        trace_weight=trace_weight,
-        threshold=threshold,
-        n_jobs=n_jobs,
-        manifold_term=manifold_term,
-        penalties=penalties,
-    )
-    return descend_directly(m_step, start, tol, max_iter, time_limit, watch)
-
-
-def descend_directly(
     m_step: MStepObjective,
     start: ArrayLike | None = None,
     tol: float = 1e-6,
@@ -110,7 +71,16 @@ def descend_directly(
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> DirectSolution:
-    """Descend (7) with the pairs and weights of an M-step; see :func:`minimize_directly`."""
+    """Descend the paper's objective (7), with the pairs and weights of an M-step.
+
+    By Newton's method with a trust region on the factor of the metric, for
+    -sum_{S u D} ln p(y) + mu sum_U H(p) + lambda tr(A), to a stationary point. Start, steps and
+    stopping rule do not depend on the unit of the features: points c*x with c^2*lambda give A/c^2.
+
+    The default `start` is the identity over the mean variance of the features that vary: A = I for
+    standardized points. Another start may end at another stationary point. `watch` is called with
+    the number of steps and (7) after each step.
+    """
     clock, deadline = time.perf_counter(), np.inf
     if time_limit is not None:
         deadline = clock + check_number(time_limit, "time_limit", 0.0, strict=True)

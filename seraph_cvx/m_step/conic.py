@@ -26,6 +26,12 @@ MEMORY_LIMIT = 4 * 2**30
 BYTES_PER_ENTRY = 250
 """Peak memory of CVXPY's compilation per entry of the pair matrix, measured and rounded up."""
 
+CLOSE_THE_GAP = (
+    "solve_m_step(objective, start=solution.metric) closes the gap by newton from this answer; or "
+    "set solver_options for a more accurate one."
+)
+"""What to do about an answer that is not certified."""
+
 _SOLVER_FAULTS = (SolverError, RuntimeError, ValueError, ArithmeticError, LookupError, TypeError)
 """The errors that a solver and its interface may raise; any other is a bug of ours."""
 
@@ -143,40 +149,31 @@ class ConicMStep:
         return self.statement.metric, str(problem.status), "", inside
 
 
-def conic_solvers() -> dict[str, str]:
-    """CVXPY's installed solvers, each with "" or the reason why it cannot solve an M-step."""
-    return {name: _shortcoming(name) for name in cp.installed_solvers()}
+def conic_solvers() -> list[str]:
+    """CVXPY's installed solvers that can solve an M-step."""
+    return [name for name in cp.installed_solvers() if _is_able(name)]
 
 
 def require_conic(solver: str) -> None:
     """Require an installed solver that can solve an M-step; the error says why it cannot."""
-    able = [name for name, reason in conic_solvers().items() if not reason]
-    reason = conic_solvers().get(solver, f"CVXPY finds no solver {solver!r} installed")
-    if reason:
-        raise ValueError(f'{reason}. Use one of {", ".join(able)}, or "newton".')
+    if solver not in conic_solvers():
+        is_there = solver in cp.installed_solvers()
+        reason = "lacks the PSD or the exponential cone" if is_there else "is not installed"
+        raise ValueError(
+            f'The solver {solver!r} {reason}. Use one of {", ".join(conic_solvers())}, or "newton".'
+        )
 
 
 @cache
-def _shortcoming(solver: str) -> str:
-    """Ask CVXPY itself, by tiny problems with the cones of an M-step."""
-
-    def can(psd: bool, exponential: bool) -> bool:
-        A = cp.Variable((2, 2), PSD=psd)
-        cost = cp.sum(cp.logistic(cp.diag(A)) if exponential else cp.diag(A))
-        try:
-            cp.Problem(cp.Minimize(cost), [cp.trace(A) <= 1]).get_problem_data(solver)
-        except SolverError:
-            return False
-        return True
-
-    if can(True, True):
-        return ""
-    return {
-        (False, False): f"{solver} has neither the PSD nor the exponential cone",
-        (True, False): f"{solver} has no exponential cone",
-        (False, True): f"{solver} has no PSD cone",
-        (True, True): f"{solver} has the PSD and the exponential cone, but not both in one problem",
-    }[can(True, False), can(False, True)]
+def _is_able(solver: str) -> bool:
+    """Ask CVXPY itself, by a tiny problem with the cones of an M-step."""
+    A = cp.Variable((2, 2), PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.logistic(cp.diag(A)))), [cp.trace(A) <= 1])
+    try:
+        problem.get_problem_data(solver)
+    except SolverError:
+        return False
+    return True
 
 
 def _require_memory(objective: MStepObjective) -> None:
@@ -232,17 +229,5 @@ def _grade(
         "certificate": certificate,
         "status": Status.CERTIFIED if is_certified else Status.INACCURATE,
         "psd_violation": graded.psd_violation,
-        "message": "" if is_certified else _how_to_close_the_gap(objective),
+        "message": "" if is_certified else CLOSE_THE_GAP,
     }
-
-
-def _how_to_close_the_gap(objective: MStepObjective) -> str:
-    """What to do about an answer that is not certified."""
-    for block in objective.penalties:
-        if not block.is_solvable:
-            return (
-                f"newton cannot polish this answer, since {block!r} is neither smooth (is_smooth) "
-                "nor has it a proximal step (prox): give it one of them, set solver_options for a "
-                "more accurate answer, or try another conic solver."
-            )
-    return "polish=True closes the gap by newton from this answer."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +16,8 @@ from ..numerics.psd_cone import check_metric
 from ..solvers.newton import Watch, rough_m_step
 from ..solvers.solution import (
     MStepSolution,
-    Status,
-    fista,
+    gradient_method,
     newton_method,
-    projected_gradient,
     require_attained,
 )
 
@@ -46,7 +44,6 @@ class MStepSolver:
     max_iter: int | None = None
     time_limit: float | None = None
     solver_options: Mapping[str, Any] | None = None
-    polish: bool = False
     allow_unattained: bool = False
     deadline: float = np.inf
     watch: Watch | None = None
@@ -98,10 +95,8 @@ class MStepSolver:
             given = objective, tol, limit, start, self._seconds
             if self.solver == "newton":
                 return newton_method(*given, watch=self.watch, start_factor=start_factor)
-            if self.solver == "fista":
-                return fista(*given, watch=self.watch)
-            if self.solver == "projected-gradient":
-                return projected_gradient(*given, watch=self.watch)
+            if self.solver in OWN_SOLVERS:
+                return gradient_method(self.solver, *given, watch=self.watch)
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -127,26 +122,7 @@ class MStepSolver:
         if self._compiled is None or not self._compiled.is_compiled_for(objective):
             self._compiled = ConicMStep(objective, self.solver, self.formulation)
         limits = self._seconds, self.max_iter, self.solver_options
-        answer = self._compiled.solve(objective, tol, *limits)
-        can_polish = all(block.is_solvable for block in objective.penalties)
-        is_done = answer.metric is None or answer.status is Status.CERTIFIED
-        if not self.polish or not can_polish or is_done:
-            return answer
-        seconds = self._seconds
-        finish = newton_method(
-            objective, tol, start=answer.metric, time_limit=seconds, watch=self.watch
-        )
-        return replace(
-            finish,
-            solver=f"{answer.solver} + newton",
-            solver_status=answer.solver_status,
-            iterations=answer.iterations + finish.iterations,
-            seconds=answer.seconds + finish.seconds,
-            solver_seconds=answer.solver_seconds + finish.solver_seconds,
-            compile_seconds=answer.compile_seconds,
-            psd_violation=answer.psd_violation,
-            polished=True,
-        )
+        return self._compiled.solve(objective, tol, *limits)
 
 
 def _require_objective(given: Any) -> None:
@@ -183,7 +159,6 @@ def solve_m_step(
     max_iter: int | None = None,
     time_limit: float | None = None,
     solver_options: Mapping[str, Any] | None = None,
-    polish: bool = False,
     allow_unattained: bool = False,
 ) -> MStepSolution:
     """Solve an M-step, argmin f(A) over A PSD (11), by any solver, and certify the answer.
@@ -205,9 +180,6 @@ def solve_m_step(
         Limits on iterations and seconds.
     solver_options : mapping, optional
         Passed to the conic solver as they are.
-    polish : bool
-        Continue with "newton" from a conic solver's answer that is not certified; the solution
-        says so.
     allow_unattained : bool
         Solve although no optimum exists: "newton", which is FISTA alone then, "fista" and
         "projected-gradient" return their last iterate.
@@ -237,7 +209,6 @@ def solve_m_step(
         max_iter=max_iter,
         time_limit=time_limit,
         solver_options=solver_options,
-        polish=polish,
         allow_unattained=allow_unattained,
     )
     solution = chosen.solve(objective, tol, start)

@@ -195,13 +195,12 @@ def check_metric(
     name: str = "A",
     *,
     repair: float = 1e-9,
-    cure: str = "pass seraph_cvx.numerics.psd_cone.project(A)",
 ) -> FloatArray:
     """Check that `A` is symmetric and PSD, and return a read-only copy of its symmetric part.
 
     The verdict is on A scaled to a unit diagonal, so that it does not depend on the units of the
     features. An eigenvalue that is negative by rounding alone is accepted, and left as it is. One
-    down to -`repair` is accepted too, and A is projected; else it is refused, with the cure.
+    down to -`repair` is accepted too, and A is projected; else it is refused.
     """
     matrix = np.array(A, dtype=np.float64)
     if matrix.shape != (n_features, n_features):
@@ -225,7 +224,7 @@ def check_metric(
     if smallest < -max(repair, rounding):
         raise ValueError(
             f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
-            f"eigenvalue {smallest:.3g}): {cure}."
+            f"eigenvalue {smallest:.3g}): pass seraph_cvx.numerics.psd_cone.project(A)."
         )
     if smallest < -rounding:
         matrix = symmetrize(project(scaled) * scale[:, None] * scale)

@@ -44,18 +44,6 @@ class LabeledPairs:
         return LabeledPairs(self.similar, self.dissimilar)
 
     @cached_property
-    def n_independent_similar(self) -> int:
-        """The number of similar pairs that do not follow from others: points less groups."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        points, ends = np.unique(self.similar, return_inverse=True)
-        graph = coo_array(
-            (np.ones(self.n_similar), tuple(ends.reshape(-1, 2).T)), shape=(len(points),) * 2
-        )
-        return len(points) - int(connected_components(graph, directed=False)[0])
-
-    @cached_property
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
         return read_only(np.vstack([self.similar, self.dissimilar]))
@@ -112,11 +100,6 @@ class ClassLabels:
     def unweighted(self) -> ClassLabels:
         """The same pairs: each has confidence 1."""
         return self
-
-    @property
-    def n_independent_similar(self) -> int:
-        """The number of similar pairs that do not follow from others: points less classes."""
-        return len(self.classes) - len(np.unique(self.classes))
 
     @cached_property
     def similar(self) -> IntArray:

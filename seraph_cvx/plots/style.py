@@ -5,19 +5,15 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context, rcParams
-from matplotlib.artist import Artist
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.patheffects import withStroke
-from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
@@ -61,7 +57,6 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     """Save a figure where a path is given, and return it."""
-    use_fonts(figure)
     if path is not None:
         figure.savefig(path)
     return figure
@@ -72,7 +67,6 @@ def picture_bytes(figure: Figure, ending: str, dpi: float = 96) -> bytes:
 
     The same figure gives the same bytes: there is no date in them.
     """
-    use_fonts(figure)
     content = io.BytesIO()
     resolution = dpi if ending == "png" else "figure"
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "seraph-cvx"}):
@@ -80,42 +74,8 @@ def picture_bytes(figure: Figure, ending: str, dpi: float = 96) -> bytes:
     return content.getvalue()
 
 
-def fonts_for(text: str) -> list[str]:
-    """The families that together have the letters of a text; empty where no installed font does."""
-    usual = list(rcParams["font.family"])
-    missing = _letters_missing(text, findfont(FontProperties()))
-    if not missing:
-        return usual
-    more = _font_with(missing)
-    return [] if more is None else [*usual, more]
-
-
-def _letters_missing(letters: Iterable[str], path: str) -> frozenset[str]:
-    font = get_font(path)
-    return frozenset(c for c in letters if c.isprintable() and not font.get_char_index(ord(c)))
-
-
-@cache
-def _font_with(letters: frozenset[str]) -> str | None:
-    """A family that has all these letters, and is more than a font of boxes; None if none has."""
-    for font in fontManager.ttflist:
-        if "Last Resort" not in font.name and not _letters_missing(letters, font.fname):
-            return str(font.name)
-    return None
-
-
-def use_fonts(artist: Artist) -> None:
-    """Give each text of a figure or legend the fonts that have its letters."""
-    for text in artist.findobj(Text):
-        families = fonts_for(text.get_text())
-        if families and families != list(rcParams["font.family"]):
-            text.set_fontfamily(families)
-
-
 def legible(text: str, width: int) -> str:
-    """Cut a text to `width` characters, which matplotlib can draw and takes for no markup."""
-    if not fonts_for(text):
-        text = ascii(text)[1:-1]
+    """Cut a text to `width` characters, which matplotlib takes for no markup."""
     if len(text) > width:
         text = f"{text[: width - 9]} ... {text[-4:]}"
     text = text.replace("$", r"\$")
@@ -144,13 +104,6 @@ def use_decades(ax: Axes, values: ArrayLike) -> None:
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
-def line_look(k: int) -> dict[str, Any]:
-    """The color and marker of the k-th line; the first 56 all differ."""
-    n_colors = len(LINE_COLORS)
-    marker = MARKERS[(k + k // n_colors) % len(MARKERS)]
-    return {"color": LINE_COLORS[k % n_colors], "marker": marker, "markersize": 6, "linewidth": 2}
-
-
 def white_border(width: float) -> list[Any]:
     """The path effects of lines and letters that are seen on any ground."""
     return [withStroke(linewidth=width, foreground="white")]
@@ -173,4 +126,4 @@ def add_legend(figure: Figure, axes: Iterable[Axes]) -> None:
     if len(named) > LEGEND_ENTRIES:
         texts[-1] += f"   (+ {len(named) - LEGEND_ENTRIES} more)"
     place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    use_fonts(figure.legend(handles, texts, fontsize=TEXT_SIZE, **place))
+    figure.legend(handles, texts, fontsize=TEXT_SIZE, **place)

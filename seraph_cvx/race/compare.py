@@ -225,10 +225,7 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
 def _begin(
     journal: RaceJournal, instances: Mapping[str, Instance], settings: dict[str, Any]
 ) -> None:
-    """Write what races, and note what differs from the race that is resumed.
-
-    An error if its rows are of other M-steps or problems.
-    """
+    """Write what races; an error if the rows so far have other M-steps, problems or limits."""
     for name, instance in instances.items():
         known = journal.references.get(name)
         if known is not None and known["checksum"] != instance.checksum:
@@ -236,27 +233,15 @@ def _begin(
                 f"The rows of the {name} in {journal.path} are of other points, pairs, soft "
                 "labels or coefficients: give another file."
             )
-    journal.notes += _differences(journal.races, settings)
+    for limit in ("time_limit", "memory_limit"):
+        if journal.races and journal.races[-1][limit] != settings[limit]:
+            raise ValueError(
+                f"The rows in {journal.path} were made with another {limit}, "
+                f"{journal.races[-1][limit]:g}: give that one, or another file."
+            )
     journal.add("race", settings)
     if obstacle := memory_limit_obstacle():
         journal.notes.append(obstacle)
-
-
-def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> list[str]:
-    """Describe how a resumed race differs from the one before it."""
-    if not races:
-        return []
-    known = {name: number for race in races for name, number in race["versions"].items()}
-    changed = {name: n for name, n in now["versions"].items() if known.get(name, n) != n}
-    notes = [
-        f"Resumed with other {what}: {races[-1][what]}, then {now[what]}."
-        for what in ("machine", "time_limit", "memory_limit")
-        if races[-1][what] != now[what]
-    ]
-    if changed:
-        before = {name: known[name] for name in changed}
-        notes.insert(0, f"Resumed with other versions: {before}, then {changed}.")
-    return notes
 
 
 # The runs
@@ -352,11 +337,8 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     """
     journal = RaceJournal()
     journal.read(Path(path))
-    starts = journal.races
-    if not journal.rows or not starts:
+    if not journal.rows or not journal.races:
         raise ValueError(f"{path} has no row of a race: give the file that a race wrote.")
-    for k in range(1, len(starts)):
-        journal.notes += _differences(starts[:k], starts[k])
     return _result(journal, journal.rows.values())
 
 

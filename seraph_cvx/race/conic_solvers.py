@@ -109,7 +109,6 @@ def conic_entrants() -> list[Entrant]:
             *(name, formulation, f"{__name__}:conic", (name, formulation)),
             distribution=DISTRIBUTIONS.get(name, name.lower()),
         )
-        for name, obstacle in sorted(conic_solvers().items())
-        if not obstacle
+        for name in sorted(conic_solvers())
         for formulation in ("primal", "dual")
     ]

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..display.formulas import CERTIFICATE
-from ..display.notebook import Tone, card
 from ..display.result_table import ResultTable
 from ..processes.journal import Journal
 
@@ -156,24 +154,6 @@ class Race(ResultTable):
     def summary(self) -> ResultTable:
         """Summarize each solver: how often it answered, how often its claims were true."""
         return summarize(self.rows)
-
-    def _repr_html_(self) -> str:
-        summary = self.summary()
-        claims, true = (sum(row[key] for row in summary.rows) for key in ("claims", "true"))
-        tone = Tone.PLAIN if not claims else Tone.GOOD if true == claims else Tone.BAD
-        words = (
-            f"Runs: {len(self.rows)}, instances: {len(self.references)}. A claim is a run whose "
-            "solver says that it solved the instance; it is true if what is proven of the "
-            "instance agrees, to within the tolerance. "
-        )
-        return card(
-            self.title,
-            f"{true} of {claims} claims of success are true",
-            tone,
-            words + " ".join(self.notes),
-            [CERTIFICATE],
-            table=summary,
-        )
 
 
 def summarize(rows: Sequence[Any]) -> ResultTable:

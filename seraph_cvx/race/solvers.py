@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..model.m_step_objective import MStepObjective
-from ..solvers.solution import MStepSolution, Status, fista, newton_method, projected_gradient
+from ..solvers.solution import MStepSolution, Status, gradient_method, newton_method
 from .attempt import Attempt, Entrant, NotForThisProblem, chosen_entrants, returned_by
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
@@ -65,14 +66,12 @@ def _of_name(name: str) -> list[Entrant]:
 
 def _why_not(name: str, reason: str) -> str:
     """Why a name cannot race, and which ones can."""
-    from ..m_step.conic import conic_solvers
-
-    reason = reason or conic_solvers().get(name.partition("/")[0], "")
     others = (*NONLINEAR_ENTRANTS, *FACTOR_ENTRANTS)
     here = [entrant for entrant in others if not entrant.obstacle]
     known = [*_our_entrants(), *conic_entrants(), *here]
     labels = ", ".join(entrant.label for entrant in known)
-    return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
+    reason = reason or f"There is no solver {name!r} for M-steps"
+    return f"{reason}. Those that are installed are {labels}."
 
 
 def _our_entrants() -> list[Entrant]:
@@ -117,8 +116,8 @@ TUNED: dict[str, dict[str, Any]] = {
 
 _OUR_SOLVERS: dict[str, Callable[..., MStepSolution]] = {
     "newton": newton_method,
-    "fista": fista,
-    "projected-gradient": projected_gradient,
+    "fista": partial(gradient_method, "fista"),
+    "projected-gradient": partial(gradient_method, "projected-gradient"),
 }
 
 

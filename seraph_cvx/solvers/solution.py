@@ -128,8 +128,6 @@ class MStepSolution:
         Spent on certificates while a solver of this package ran.
     psd_violation : float
         Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
-    polished : bool
-        Whether "newton" continued from the solver's answer.
     message : str
         What went wrong and the remedy, where something did.
     """
@@ -147,7 +145,6 @@ class MStepSolution:
     certificate_seconds: float = 0.0
     psd_violation: float = 0.0
     evaluations: int = 0
-    polished: bool = False
     message: str = ""
 
     @cached_property
@@ -274,11 +271,14 @@ def newton_method(
         steps, is_over = run.steps, run.is_converged or run.solver_status == STOPPED
         first = None if is_over else run.certificate.metric
     if not is_over:
-        run = _fista_steps(objective, tol, max(1, max_iter - steps), first, deadline, watch)
+        run = _gradient_steps(
+            objective, True, tol, max(1, max_iter - steps), first, deadline, watch
+        )
     return _solution(objective, run, "newton", tol, start, clock, deadline=deadline)
 
 
-def fista(
+def gradient_method(
+    name: str,
     objective: MStepObjective,
     tol: float = 1e-8,
     max_iter: int = 20_000,
@@ -286,71 +286,50 @@ def fista(
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> MStepSolution:
-    """Minimize by FISTA alone, in whitened coordinates.
+    """Minimize by projected gradient steps alone: "fista", or "projected-gradient" as in (11).
 
-    B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'. Whitening
-    (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and from
-    directions in which the points do not differ.
-    """
-    _refuse_penalties(objective, "fista")
-    clock = time.perf_counter()
-    deadline = np.inf if time_limit is None else clock + time_limit
-    run = _fista_steps(objective, tol, max_iter, start, deadline, watch)
-    return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
-
-
-def projected_gradient(
-    objective: MStepObjective,
-    tol: float = 1e-8,
-    max_iter: int = 20_000,
-    start: FloatArray | None = None,
-    time_limit: float | None = None,
-    watch: Watch | None = None,
-) -> MStepSolution:
-    """Minimize by projected gradient steps in the coordinates of the data, as the paper does (11).
-
+    FISTA is B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'. Whitening
+    (T' (sum_k c_k v_k v_k') T = I) frees it from the scale of the features and from directions in
+    which the points do not differ. The paper's method has neither momentum nor whitening:
     A <- P(A - grad f(A) / L), from A = 0 or from `start`.
     """
-    _refuse_penalties(objective, "projected-gradient")
-    if np.trace(objective.pair_moment) > 1e150:  # its square overflows
-        raise ValueError(
-            "projected-gradient works in the units of the features, and their fourth powers "
-            'overflow: divide X by a constant, or use solver="newton", which is free of units.'
-        )
-    from .gradient_steps import Coordinates, minimize_by_gradient_steps
-
-    clock = time.perf_counter()
-    deadline = np.inf if time_limit is None else clock + time_limit
-    identity = np.eye(objective.pairs.n_features)
-    data = Coordinates(objective.program, identity, identity)
-    run = minimize_by_gradient_steps(objective, data, tol, max_iter, start, deadline, watch=watch)
-    return _solution(objective, run, "projected-gradient", tol, start, clock, deadline=deadline)
-
-
-def _refuse_penalties(objective: MStepObjective, name: str) -> None:
-    """Refuse penalties, for a method of gradient steps."""
     if objective.penalties:
         raise ValueError(
             f"{name} takes no penalties but the trace penalty and the manifold term: "
             f'use solver="newton" or a conic solver for {list(objective.penalties)}.'
         )
+    accelerated = name == "fista"
+    if not accelerated and np.trace(objective.pair_moment) > 1e150:  # its square overflows
+        raise ValueError(
+            "projected-gradient works in the units of the features, and their fourth powers "
+            'overflow: divide X by a constant, or use solver="newton", which is free of units.'
+        )
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
+    run = _gradient_steps(objective, accelerated, tol, max_iter, start, deadline, watch)
+    return _solution(objective, run, name, tol, start, clock, deadline=deadline)
 
 
-def _fista_steps(
+def _gradient_steps(
     objective: MStepObjective,
+    accelerated: bool,
     tol: float,
     max_iter: int,
     start: FloatArray | None,
     deadline: float,
     watch: Watch | None,
 ) -> SolverRun:
-    """Accelerated gradient steps in whitened coordinates."""
+    """FISTA in whitened coordinates where `accelerated`, else plain steps in those of the data."""
     from .gradient_steps import Coordinates, minimize_by_gradient_steps
 
-    basis = objective.basis
-    white = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
+    if accelerated:
+        basis = objective.basis
+        where = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
+    else:
+        identity = np.eye(objective.pairs.n_features)
+        where = Coordinates(objective.program, identity, identity)
     return minimize_by_gradient_steps(
-        objective, white, tol, max_iter, start, deadline, accelerated=True, watch=watch
+        objective, where, tol, max_iter, start, deadline, accelerated=accelerated, watch=watch
     )
 
 

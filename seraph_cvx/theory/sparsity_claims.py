@@ -9,6 +9,7 @@ import numpy as np
 from .. import paper
 from ..certificate import Certificate
 from ..fit.direct import DirectSolution, minimize_directly
+from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import numerical_rank
 from .claim import ClaimUndecided, Evidence
@@ -58,15 +59,9 @@ def check_sparsity(data: ClaimData) -> Evidence:
 
     def descend(k: int, factor: float) -> DirectSolution:
         """Find a stationary point of (7), no higher than the k-th supervised metric."""
-        return minimize_directly(
-            data.pairs,
-            factor * data.mu,
-            critical * shares[k],
-            data.threshold,
-            start=without[k].metric,
-            tol=1e-5,
-            max_iter=400,
-        )
+        weights = {"unlabeled_weight": factor * data.mu, "trace_weight": critical * shares[k]}
+        m_step = MStepObjective(data.pairs, threshold=data.threshold, **weights)
+        return minimize_directly(m_step, start=without[k].metric, tol=1e-5, max_iter=400)
 
     factors = (0.3, 1.0, 3.0, 10.0)  # times the paper's mu
     metrics = [[without[k].metric, *(descend(k, f).metric for f in factors)] for k in (0, 3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from instances import descended
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
@@ -18,7 +19,6 @@ from seraph_cvx import (
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.estimators.settings import auto_trace_share
-from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model.m_step_objective import SemiSupervisedObjective
 from seraph_cvx.penalties import (
     Diagonal,
@@ -149,7 +149,7 @@ def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(name):
     objective = SemiSupervisedObjective(MStepObjective(PAIRS, penalties=[BLOCKS[name]]))
     A = model.m_step_metric_
     assert objective.value_and_gradient(A)[0] == pytest.approx(model.history_[-1], rel=1e-9)
-    again = minimize_directly(PAIRS, penalties=[BLOCKS[name]], start=A, max_iter=0)
+    again = descended(PAIRS, penalties=[BLOCKS[name]], start=A, max_iter=0)
     assert again.stationarity <= 1e-4
     unit = np.eye(4) / np.mean(np.var(X, axis=0))
     assert model.history_[0] == pytest.approx(objective.value(unit))

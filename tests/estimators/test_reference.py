@@ -10,7 +10,11 @@ from rivals import ITML
 from sklearn.neighbors import KNeighborsClassifier
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify
-from seraph_cvx.estimators.evidence import doubt_about_labels, within_metric
+from seraph_cvx.estimators.evidence import (
+    doubt_about_labels,
+    independent_similar,
+    within_metric,
+)
 from seraph_cvx.estimators.settings import (
     RECOMMENDED,
     auto_trace_share,
@@ -112,10 +116,10 @@ def test_the_independent_similar_pairs_of_labels_and_of_constraints_are_as_many(
     X, y = np.arange(14.0).reshape(7, 2), [0, 0, 0, 1, 1, 2, -1]
     labels = PairSet.from_labels(X, y)
     listed = PairSet.from_constraints(X, labels.similar, labels.dissimilar)
-    assert labels.labels.n_independent_similar == listed.labels.n_independent_similar == 3
+    assert independent_similar(labels) == independent_similar(listed) == 3
     chain = PairSet.from_constraints(X, [(0, 1), (1, 2), (4, 5)], [(0, 6)])
-    assert chain.labels.n_independent_similar == 3
-    assert PairSet.from_constraints(X, [], [(0, 6)]).labels.n_independent_similar == 0
+    assert independent_similar(chain) == 3
+    assert independent_similar(PairSet.from_constraints(X, [], [(0, 6)])) == 0
 
 
 LINE = np.array([[0.0], [1.0], [9.0], [2.0]])

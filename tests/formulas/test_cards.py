@@ -21,10 +21,8 @@ from seraph_cvx import (
     solve_m_step,
     state_m_step,
 )
-from seraph_cvx.display.cards import estimator_card
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.race.race_table import EMPTY_ROW, Race
 
 pytestmark = pytest.mark.once
 
@@ -51,12 +49,6 @@ def fitted():
     return SERAPH().fit(X, Y)
 
 
-def race(true_gap):
-    row = EMPTY_ROW | {"instance": "i", "solver": NASTY, "formulation": "dual", "tol": 1e-3}
-    row |= {"outcome": "done", "claims": True, "true_gap": true_gap, "proved_gap": 1.0}
-    return Race("Solvers <raced>", [row | {"total_seconds": 0.5}], [NASTY], {"i": {}})
-
-
 def parsed(thing):
     """A card as XML: nothing in it is left open, and nothing runs."""
     root = ElementTree.fromstring(thing if isinstance(thing, str) else thing._repr_html_())
@@ -77,13 +69,11 @@ def verdict(thing):
 
 
 FAR = certify(OBJECTIVE, np.eye(2))
-GOOD, CAUTION, BAD, PLAIN = Tone
+GOOD, CAUTION, BAD = Tone
 VERDICTS = [
     (lambda: FAR, f"relative gap {FAR.relative_gap:.1e}", BAD),
     (solution, "certified", GOOD),
     (lambda: replace(solution(), status=Status.INACCURATE), "inaccurate", CAUTION),
-    (lambda: race(1e-4), "1 of 1 claims of success are true", GOOD),
-    (lambda: Race("Nobody", []), "0 of 0 claims of success are true", PLAIN),
     (run, "certified", GOOD),
     (lambda: explain_convexity(state_m_step(OBJECTIVE)), "convex, by the rules of DCP", GOOD),
 ]
@@ -98,16 +88,5 @@ def test_a_card_escapes_what_it_is_given():
     strange = replace(solution(), solver=NASTY, solver_status=NASTY, message=NASTY)
     table = ResultTable(NASTY, [{NASTY: NASTY}])
     whole = card(NASTY, NASTY, Tone.BAD, NASTY, notes=[NASTY], facts={NASTY: NASTY}, table=table)
-    for thing, count in ((strange, 3), (race(1e-4), 2), (whole, 8)):
+    for thing, count in ((strange, 3), (whole, 8)):
         assert text_of(thing).count(NASTY) == count
-
-
-def test_a_fitted_estimator_has_its_card_beside_the_box_of_scikit_learn():
-    model = fitted()
-    shown = estimator_card(model)
-    assert verdict(shown) == ("certified", Tone.GOOD)
-    assert f"{model.history_[-1].descent_value:.6f}" in text_of(shown)
-    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
-        assert "sk-" in html.partition(shown)[0]
-        assert shown in html
-    assert "fitted</b>" not in SERAPH()._repr_html_()

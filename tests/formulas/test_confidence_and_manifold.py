@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import by_the_paper, weighted_objective
+from instances import by_the_paper, descended, weighted_objective
 
 from seraph_cvx import (
     MStepObjective,
@@ -22,7 +22,6 @@ from seraph_cvx import (
     solve_m_step,
     state_m_step,
 )
-from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.penalties import manifold_term
 
@@ -104,7 +103,7 @@ def test_the_alternation_and_direct_take_both():
     assert np.array_equal(run.objective.manifold_term, term)
     values = [iteration.descent_value for iteration in run.history]
     assert all(after <= before + 1e-9 for before, after in itertools.pairwise(values))
-    direct = minimize_directly(pairs, manifold_term=term, tol=1e-5)
+    direct = descended(pairs, manifold_term=term, tol=1e-5)
     plain = MStepObjective(pairs, manifold_term=term)
     at_end = by_the_paper(plain, paper.simplified_objective, direct.metric)
     assert direct.value == pytest.approx(at_end, rel=1e-10)

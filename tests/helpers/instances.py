@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet, paper
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties import manifold_term
 
@@ -125,3 +126,8 @@ def dual_value(p, c, b, eta):
 def dual_matrix(p, V, c, b, trace_weight):
     """M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I."""
     return (V.T * (c * p - b)) @ V + trace_weight * np.eye(V.shape[1])
+
+
+def descended(pairs, start=None, tol=1e-6, max_iter=5_000, **weights):
+    """A stationary point of (7) with these pairs and weights."""
+    return minimize_directly(MStepObjective(pairs, **weights), start, tol, max_iter)

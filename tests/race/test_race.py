@@ -125,7 +125,7 @@ def test_an_objective_is_raced_resumed_and_the_table_read(capfd, tmp_path):
     )
     assert seen == [(number, 4) for number in range(1, 5)]
     assert all(0.0 <= row["true_gap"] < 1e-3 for row in race.rows)
-    assert race.to_pandas()["tol"].tolist() == [1e-3, 1e-6] * 2
+    assert [row["tol"] for row in race.rows] == [1e-3, 1e-6] * 2
     assert [row["runs"] for row in race.summary().rows] == [2, 2]
     ((name, reference),) = race.references.items()
     assert name == "M-step of 20 points in R^4, mu = 0.0674, lambda = 1"
@@ -349,10 +349,7 @@ def test_a_race_is_read_back_in_order(backwards):
     expected = sorted(map(key_of, rows), key=position)
     assert [key_of(row) for row in race.rows] == expected
     assert set(race.references) == {row["instance"] for row in rows}
-    assert race.notes == [
-        "Resumed with other versions: {'scs': '3.3.1'}, then {'scs': '9.9'}.",
-        f"Resumed with other time_limit: {seconds}, then {seconds + 1}.",
-    ]
+    assert race.notes == []
     assert race.time_limit == seconds + 1
     before = path.read_bytes()
     assert run("compare", "--redraw", "--out", str(path.parent)).exit_code == 0

@@ -71,7 +71,6 @@ def test_optimal_at_a_wrong_point_is_found_out_and_one_off_the_cone_projected(
     answer, warning = planted(monkeypatch, matrix)
     assert answer.solver_status in ("optimal", "optimal_inaccurate")  # by its version and machine
     assert answer.status is Status.INACCURATE
-    assert not answer.polished  # unless asked
     assert answer.psd_violation == pytest.approx(violation)
     np.testing.assert_allclose(answer.metric, project(matrix), atol=1e-13)
     assert answer.value == pytest.approx(random_objective(0, "hyper").value(answer.metric))
@@ -79,21 +78,20 @@ def test_optimal_at_a_wrong_point_is_found_out_and_one_off_the_cone_projected(
     assert "inaccurate" in warning
 
 
-def test_an_honest_custom_solver_is_certified_and_a_polished_one_says_so(monkeypatch):
+def test_an_honest_custom_solver_is_certified_and_newton_goes_on_from_another(monkeypatch):
     objective = random_objective(0, "hyper")
     answer = solve_m_step(objective, Planted(), tol=1e-5)
     assert (answer.status, answer.solver) == (Status.CERTIFIED, "PLANTED")
     monkeypatch.setattr(MStepStatement, "metric", property(lambda self: np.eye(4)))
-    answer = solve_m_step(objective, Planted(), polish=True)
-    assert (answer.status, answer.solver) == (Status.CERTIFIED, "PLANTED + newton")
-    assert answer.polished
-    assert answer.relative_gap <= 1e-8
+    with pytest.warns(NotCertified, match=r"solve_m_step\(objective, start=solution.metric\)"):
+        answer = solve_m_step(objective, Planted())
+    assert solve_m_step(objective, start=answer.metric).relative_gap <= 1e-8
 
 
 @pytest.mark.parametrize(
     ("solver", "settings", "error", "words"),
     [
-        ("OSQP", {}, ValueError, "OSQP has neither the PSD nor the exponential cone"),
+        ("OSQP", {}, ValueError, "'OSQP' lacks the PSD or the exponential cone"),
         ("GUROBY", {}, ValueError, "'GUROBY'.*CLARABEL"),
         ("newton", {"solver_options": {"eps": 1.0}}, ValueError, "solver_options"),
     ],

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from instances import pair_lists
+from instances import descended, pair_lists
 from scipy.special import expit
 from sklearn.datasets import load_iris
 
@@ -18,7 +18,6 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.fit.direct import minimize_directly
 
 FLOWERS = load_iris()
 KNOWN = np.where(np.arange(150) % 10 == 0, FLOWERS.target, -1)
@@ -35,7 +34,7 @@ def standardized(name, n_points=40, seed=0):
 
 
 def stationarity_at(pairs, A, **weights):
-    return minimize_directly(pairs, start=A, max_iter=0, **weights).stationarity
+    return descended(pairs, start=A, max_iter=0, **weights).stationarity
 
 
 def random_metrics(pairs, count, seed=0):
@@ -85,7 +84,8 @@ def test_direct_ends_stationary_in_any_unit_and_is_never_certified(unit):
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio", 0.1])
 def test_direct_finds_the_same_metric_in_any_unit(unit, unlabeled_weight):
     expected, found = (
-        minimize_directly(flowers(x), unlabeled_weight, trace_weight=x**2) for x in (1.0, unit)
+        descended(flowers(x), unlabeled_weight=unlabeled_weight, trace_weight=x**2)
+        for x in (1.0, unit)
     )
     assert expected.status == found.status == "stationary"
     assert found.iterations == pytest.approx(expected.iterations, rel=0.2)
@@ -103,19 +103,19 @@ def test_direct_starts_at_the_identity_over_the_mean_variance_of_what_varies():
     pairs = PairSet.from_labels(X, KNOWN)
     start = np.diag([1.0, 1.0, 1.0, 1.0, 0.0]) / np.mean(np.var(3.0 * FLOWERS.data, axis=0))
     expected = objective_7(pairs, start, pairs.resolve_unlabeled_weight("ratio"))
-    assert minimize_directly(pairs, max_iter=0).value == pytest.approx(expected, rel=1e-12)
+    assert descended(pairs, max_iter=0).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_direct_starts_from_the_given_metric():
     pairs = standardized("iris")
     start, mu = np.diag([3.0, 0.1, 2.0, 0.0]), pairs.resolve_unlabeled_weight("ratio")
-    given, default = minimize_directly(pairs, start=start), minimize_directly(pairs)
+    given, default = descended(pairs, start=start), descended(pairs)
     assert given.values[0] == pytest.approx(objective_7(pairs, start, mu), rel=1e-12)
-    again = minimize_directly(pairs, start=default.metric, tol=1e-5)
+    again = descended(pairs, start=default.metric, tol=1e-5)
     assert again.iterations == 0
     assert again.metric == pytest.approx(default.metric, rel=1e-12)
     with pytest.raises(ValueError, match="start is not positive semidefinite"):
-        minimize_directly(pairs, start=-np.eye(4))
+        descended(pairs, start=-np.eye(4))
 
 
 # The measure of stationarity
@@ -172,7 +172,7 @@ def test_the_end_is_stationary_though_values_differ_by_less_than_they_are_rounde
     name, unlabeled_weight, tol
 ):
     pairs = standardized(name)
-    found = minimize_directly(pairs, unlabeled_weight=unlabeled_weight, tol=tol)
+    found = descended(pairs, unlabeled_weight=unlabeled_weight, tol=tol)
     assert (found.status, found.message) == (Status.STATIONARY, "")
     assert found.stationarity <= tol
     assert found.iterations == len(found.values) - 1 < 100
@@ -191,7 +191,7 @@ def test_the_end_is_stationary_though_values_differ_by_less_than_they_are_rounde
 def test_it_ends_by_itself_where_rounding_keeps_the_tolerance_out_of_reach(seed):
     """Far fewer steps than allowed, and said so; values rise by rounding at most."""
     pairs = standardized("wine", seed=seed)
-    found = minimize_directly(pairs, unlabeled_weight=1.0, tol=1e-300, max_iter=5_000)
+    found = descended(pairs, unlabeled_weight=1.0, tol=1e-300, max_iter=5_000)
     assert found.status is Status.ITERATION_LIMIT
     assert found.iterations < 1000
     assert found.stationarity < 1e-8
@@ -204,7 +204,7 @@ def test_it_ends_by_itself_where_rounding_keeps_the_tolerance_out_of_reach(seed)
 def test_direct_with_no_unlabeled_weight_is_the_certified_supervised_problem():
     """mu = 0 makes (7) convex: the direct method must reach the M-step's certified optimum."""
     pairs = standardized("iris")
-    found = minimize_directly(pairs, unlabeled_weight=0.0, tol=1e-8)
+    found = descended(pairs, unlabeled_weight=0.0, tol=1e-8)
     assert certify(MStepObjective(pairs, unlabeled_weight=0.0), found.metric).relative_gap <= 1e-6
 
 
@@ -212,7 +212,7 @@ def test_direct_lowers_the_papers_objective_further_than_the_alternation():
     """DESIGN: the paper's EM is not an ascent on (7); from its end the direct method goes on."""
     pairs = standardized("iris", 60)
     run = alternate(pairs)
-    direct = minimize_directly(pairs, start=run.metric)
+    direct = descended(pairs, start=run.metric)
     assert direct.value < run.history[-1].paper_objective - 1e-3
 
 
@@ -222,7 +222,7 @@ def test_direct_lowers_the_papers_objective_further_than_the_alternation():
 def test_closed_form_one_unlabeled_pair_and_a_maximum_that_is_left(trace_weight, start, least):
     """Only lambda a + 2 mu H(p(a)) is left; near its maximum the slope grows while (7) falls."""
     pairs = PairSet.from_constraints([[0.0], [0.0], [2.0]], [(0, 1)], [])
-    found = minimize_directly(pairs, 1.0, trace_weight, start=start, tol=1e-10)
+    found = descended(pairs, start, tol=1e-10, unlabeled_weight=1.0, trace_weight=trace_weight)
     assert found.status == "stationary"
     a = found.metric[0, 0]
     s = 4.0 * a - 1.0
@@ -234,7 +234,7 @@ def test_closed_form_one_unlabeled_pair_and_a_maximum_that_is_left(trace_weight,
 
 
 def test_failure_path_the_message_quotes_both_numbers_and_the_cure():
-    found = minimize_directly(standardized("iris"), max_iter=2)
+    found = descended(standardized("iris"), max_iter=2)
     assert found.status is Status.ITERATION_LIMIT
     assert found.iterations == 2
     for word in ("2 steps", f"{found.stationarity:.2g}", "1e-06", "max_iter"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from instances import random_objective
@@ -13,7 +15,9 @@ from seraph_cvx.model.m_step_objective import descent_program
 from seraph_cvx.solvers import gradient_steps, solution
 from seraph_cvx.solvers.gradient_steps import Iterate
 from seraph_cvx.solvers.newton import FactorSearch, SolverRun, subsampled_objective
-from seraph_cvx.solvers.solution import fista, newton_method, projected_gradient
+from seraph_cvx.solvers.solution import gradient_method, newton_method
+
+FISTA = partial(gradient_method, "fista")
 
 
 def many_points(n=1300, m=4):
@@ -29,7 +33,7 @@ def many_points(n=1300, m=4):
 def test_newton_and_fista_alone_end_at_the_same_optimum(setting, seed):
     """Solver agreement by the certificate alone: each value within the other's interval."""
     objective = random_objective(seed, setting)
-    with_newton, alone = newton_method(objective, tol=1e-9), fista(objective, tol=1e-9)
+    with_newton, alone = newton_method(objective, tol=1e-9), FISTA(objective, tol=1e-9)
     assert with_newton.status is alone.status is Status.CERTIFIED
     assert alone.certificate.dual_value <= with_newton.value
     assert with_newton.certificate.dual_value <= alone.value
@@ -143,7 +147,9 @@ def test_second_derivatives_of_some_pairs_take_hardly_more_steps(m, few_pairs):
     assert with_some.iterations <= 2 * with_all.iterations
 
 
-@pytest.mark.parametrize("method", [newton_method, fista, projected_gradient])
+@pytest.mark.parametrize(
+    "method", [newton_method, FISTA, partial(gradient_method, "projected-gradient")]
+)
 def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
     """Values are compared that come by one formula; the start is handed back as it is."""
     objective = random_objective(0, "hyper")

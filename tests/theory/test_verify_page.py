@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -47,42 +46,24 @@ def test_page_asks_for_nothing(verified_iris, root):
     assert {link[1:] for link in links} <= ids
 
 
-@pytest.fixture
-def verify(monkeypatch, tmp_path):
-    """Run the command with only these claims, on a table of 24 points unless told otherwise."""
-    rng, table = np.random.default_rng(0), tmp_path / "t.csv"
-    lines = ["a,b,kind"]
-    for k in range(24):  # three classes, half of the labels empty, one feature a thousand times
-        a, b = rng.normal(size=2)
-        lines.append(f"{a + 3.0 * (k % 3)},{1000.0 * b},{'xyz'[k % 3] if k < 12 else ''}")
-    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-    def run(claims, *arguments):
-        monkeypatch.setattr(theory_report, "CLAIMS", claims)
-        return CliRunner().invoke(app, ["verify", *(arguments or (str(table), "--label", "kind"))])
-
-    run.table = table
-    return run
-
-
 def chosen(*numbers):
     return {number: CLAIMS[number] for number in numbers}
 
 
-def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, verify):
+def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch):
     monkeypatch.setattr(paper, "e_step", lambda d, mu, eta: paper.posterior(d, 1.0, eta))
-    done = verify(chosen(6, 10))
+    monkeypatch.setattr(theory_report, "CLAIMS", chosen(6, 10))
+    done = CliRunner().invoke(app, ["verify"])
     assert done.exit_code == 1, done.output
     for words in ("refuted (unexpected)", "claim 6", "Exit code 1"):
         assert words in done.output
 
 
 @pytest.mark.slow
-def test_browser_the_page_of_a_table_folds_links_and_fits_every_width(verify, browser, tmp_path):
+def test_browser_the_page_folds_links_and_fits_every_width(verified_iris, browser, tmp_path):
     """The content policy blocks any request, and Chromium would say so on its console."""
-    page = tmp_path / "t.html"
-    done = verify(CLAIMS, str(verify.table), "--label", "kind", "--html", str(page))
-    assert done.exit_code == 0, done.output
+    page = tmp_path / "iris.html"
+    page.write_text(verified_iris.html, encoding="utf-8")
     for width in (1280, 390):
         shown, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
         shown.on("console", lambda line, told=complaints: told.append(line.text))

@@ -141,7 +141,8 @@ def learn_by_early_stopping(setting: str, X, y, seed: int = 0):
 
 def learn_directly(X, y, seed: int = 0):
     """Learn a stationary point of (7) in the setting hyper, from A = I."""
-    solution = minimize_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
+    m_step = MStepObjective(PairSet.from_labels(X, y))
+    solution = minimize_directly(m_step, start=np.eye(X.shape[1]))
     solution.warn_unless_stationary(stacklevel=2)
     return factor(solution.metric)
 

@@ -17,12 +17,12 @@ from seraph_cvx.datasets import Sampling
 from seraph_cvx.numerics.psd_cone import factor
 from seraph_cvx.plots.regions import shade_regions
 from seraph_cvx.plots.style import (
+    LINE_COLORS,
     MARKERS,
     PALETTE,
     SLIDE_WIDTH,
     TEXT_SIZE,
     enlarge_text,
-    line_look,
     new_figure,
 )
 
@@ -152,8 +152,9 @@ def _draw_family(ax, times, methods):
     for k, method in enumerate(methods):
         label = method_title(method).removeprefix("SERAPH ")
         known = times.loc[method].notna()
-        look = line_look(k) | {"label": label, "linewidth": 1.6}
-        ax.plot(places[known], times.loc[method, known], **look)
+        color, marker = LINE_COLORS[k % len(LINE_COLORS)], MARKERS[k % len(MARKERS)]
+        line = ax.plot(places[known], times.loc[method, known], color=color, marker=marker)[0]
+        line.set(markersize=6, linewidth=1.6, label=label)
     ax.set_yscale("log")
     ends = np.log10([times.min(axis=None), times.max(axis=None)])
     ax.set_ylim(10.0 ** np.floor(ends[0] - 0.02), 10.0 ** (ends[1] + LEGEND_DECADES))
