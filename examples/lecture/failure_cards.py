@@ -19,7 +19,9 @@ rounding errors. Each card has a link of its own, the # after its title.
 
 In the pictures the green digits of an answer are proved, the gray ones are open, and the orange
 ones are claimed and refuted. The upright mark shows how many digits "optimal" claims, by the
-solver's own tolerance; the verdict is about that claim.
+solver's own tolerance; the verdict is about that claim. The error of an answer is that of its
+value, relative where the value is above 1, or the worst violation of a constraint, whichever is
+larger.
 [Chapter 10](chapter10.html) explains why solvers fail like this and how the proofs work;
 [the guide](../guide/certify-any-problem.html) shows the call that makes them.
 """
@@ -28,7 +30,7 @@ from seraph_cvx import certify_problem
 
 {}
 print(certify_problem(problem))"""
-HEAD = ("solver", "says", "its claim is", "value", "off by at least", "off by at most")
+HEAD = ("solver", "says", "verdict", "value", "error ≥", "error ≤")
 
 
 def failures_page() -> str:

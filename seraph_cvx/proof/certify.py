@@ -48,6 +48,9 @@ INSIDE = 2.0**-20
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
 
+ROUGH = 1e-3
+"""A relative gap for which a quadratic program is solved once more: that takes little time."""
+
 MOST_BRACKETED = 3_000
 """Rows and columns of a quadratic program up to which linear programs are the quicker proof."""
 
@@ -382,7 +385,7 @@ def _search(
         found = _solved(program, solver, tolerance, steps)
         if found is not None:
             _prove(evidence, program, found, tolerance, steps, is_whole)
-            enough = math.inf
+            enough = ROUGH if program.is_polyhedral else math.inf
     if not is_whole:
         evidence.ray_dual = evidence.ray_primal = None
     return evidence
@@ -533,8 +536,8 @@ def _add_bounds(
                 _add_dual(evidence, inner, point, faces, tolerance, steps)
                 outer = lifted(program, faces, point)._replace(y=start.y) if faces else point
                 evidence.add(None, upper_bound(program, outer, tolerance, steps))
-                if evidence.gap(program) <= NEAR:
-                    break
+                if evidence.gap(program) <= NEAR or (is_quadratic and evidence.primal is None):
+                    break  # linear programs need no interior
 
 
 def _add_bracket(

@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from typing import Any
 
 flint: Any = import_module("flint") if find_spec("flint") else None
-DENSE, DENSE_BITS = 40, 128  # rows of a dense matrix; bits that are as fast as 64 there (timed)
+DENSE = 16  # rows of a dense matrix: eliminated one by one, its balls grow with each
+DENSE_BITS = 128  # as fast as 64 there (timed)
 MOST_PRODUCTS = 10**6  # of fractions of a few words: about a second
 ROOM = 50  # bits by which an entry may have less room than another: points are good to 100 bits
 MOST_ENTRIES = 10**7  # of a dense matrix of balls: about a gigabyte

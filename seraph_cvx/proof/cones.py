@@ -24,6 +24,9 @@ HALVINGS = 60
 MOST_SIDE = 24
 """PSD blocks up to this order have arrays as metrics: 300 rows, 0.7 MB."""
 
+MOST_ROWS = 30
+"""Larger second-order cones have a diagonal and a line as metrics."""
+
 # Smaller numbers, whose quotients and halves underflow, are zero or in no box that is proven.
 LEAST = 2.0**-1000
 
@@ -69,23 +72,22 @@ class Blocks:
         raise NotImplementedError
 
     def metric(self, points: Array, dual: bool) -> Array:
-        """The Hessian of a barrier of K at points of K; or, of the inverse W of one of K*, a root.
+        """A root B, with BB' the Hessian of a barrier of K at points of K; or, of K*, its inverse.
 
-        That is a B with W = BB'. Here both come from a linear map to K of K*, and the Hessian N at
-        a point of K in coordinates E in which nothing cancels near the boundary.
+        Here both come from a linear map to K of K*, and the Hessian N at a point of K in
+        coordinates E in which nothing cancels near the boundary.
         """
         turn = self._to_primal(len(points))
         E, N = self._frame((turn @ points[:, :, None])[:, :, 0] if dual else points)
         good = np.asarray(np.isfinite(E * N).all(axis=(1, 2)))
         E[~good] = N[~good] = np.eye(E.shape[1])
+        d, V = np.linalg.eigh(N)
+        d = np.sqrt(np.maximum(d, 1e-15 * d[:, -1:]))[:, None, :]
         if dual:
-            d, V = np.linalg.eigh(N)
-            d = np.maximum(d, 1e-15 * d[:, -1:])
-            metric = np.linalg.solve(turn, E) @ (V / np.sqrt(d)[:, None, :])
+            root = np.linalg.solve(turn, E) @ (V / d)
         else:
-            E = np.linalg.pinv(E, rcond=1e-200)
-            metric = E.transpose(0, 2, 1) @ N @ E
-        return np.where(good[:, None, None], metric, 0.0)
+            root = np.linalg.pinv(E, rcond=1e-200).transpose(0, 2, 1) @ (V * d)
+        return np.where(good[:, None, None], root, 0.0)
 
     def _to_primal(self, count: int) -> Array:
         raise NotImplementedError
@@ -122,7 +124,7 @@ class Nonnegative(Blocks):
         return (center >= width)[:, 0]
 
     def metric(self, points: Array, dual: bool) -> Array:
-        return (points if dual else 1.0 / np.square(points))[:, :, None]
+        return (points if dual else 1.0 / points)[:, :, None]
 
     def interior(self) -> Array:
         return np.ones(self.rows.shape)
@@ -153,21 +155,30 @@ class SecondOrder(Blocks):
         return np.asarray(np.where(np.count_nonzero(tail, axis=1) <= 1, largest, length))
 
     def metric(self, points: Array, dual: bool) -> Array:
-        J = -np.ones(points.shape[1])
-        J[0] = 1.0
-        length = np.linalg.norm(points[:, 1:], axis=1)
-        half = 0.5 * ((points[:, 0] - length) * (points[:, 0] + length))[:, None, None]
-        if not dual:
-            Js = points * J
-            return np.asarray(Js[:, :, None] * Js[:, None, :] / np.square(half) - np.diag(J) / half)
         # W = yy' - half J is half V^2, V = [[w_0, w_1'], [w_1, I + w_1 w_1' / (1 + w_0)]] with
-        # w = y / sqrt(2 half).
-        w = points / np.sqrt(2.0 * half[:, :, 0])
+        # w = y / sqrt(2 half); the Hessian is V^2 / half, V as with Js for y.
+        J, half = self._reflected(points)
+        w = (points if dual else points * J) / np.sqrt(2.0 * half)
         w[:, 0] += 1.0
         V = w[:, :, None] * w[:, None, :] / w[:, :1, None]
         V[:, 0] = V[:, :, 0] = w
         V[:, 0, 0] -= 2.0
-        return np.asarray((V + np.eye(len(J))) * np.sqrt(half))
+        return np.asarray((V + np.eye(len(J))) * np.sqrt(half if dual else 1.0 / half)[:, :, None])
+
+    def diagonal_and_line(self, points: Array, dual: bool) -> tuple[Array, Array]:
+        """D and z, for each point, with D + zz' the form of which the metric is a root."""
+        J, half = self._reflected(points)
+        D, line = (-half * J, points) if dual else (-J / half, points * J / half)
+        good = np.all(np.isfinite(D * line), axis=1)[:, None]
+        return np.where(good, D, 0.0), np.where(good, line, 0.0)
+
+    @staticmethod
+    def _reflected(points: Array) -> tuple[Array, Array]:
+        """The diagonal of J, and half of y'Jy for each point y."""
+        J = -np.ones(points.shape[1])
+        J[0] = 1.0
+        length = np.linalg.norm(points[:, 1:], axis=1)
+        return J, 0.5 * ((points[:, 0] - length) * (points[:, 0] + length))[:, None]
 
     def interior(self) -> Array:
         point = np.zeros(self.rows.shape)
@@ -213,17 +224,13 @@ class Semidefinite(Blocks):
         return inside & ~_is_faint(center).any(axis=1)
 
     def metric(self, points: Array, dual: bool) -> Array:
-        # V -> S^-1 V S^-1 from the coordinates of K to those of K*; or V -> LVL', Y = LL', from
-        # coordinates that are orthonormal.
-        Z, i, j = self.matrices(points, dual), self.i, self.j
-        columns = 1.0 / self.halves
-        if dual:
-            d, V = np.linalg.eigh(np.where(np.isfinite(Z), Z, 0.0))
-            Z, columns = V * np.sqrt(np.maximum(d, 0.0))[:, None, :], np.sqrt(columns)
-        else:
-            Z = np.linalg.pinv(Z, rcond=1e-16, hermitian=True)
-        W = Z[:, i][:, :, i] * Z[:, j][:, :, j] + Z[:, i][:, :, j] * Z[:, j][:, :, i]
-        return np.asarray(W * (0.5 / self.halves[:, None] * columns))
+        # V -> LVL' from coordinates that are orthonormal to those of K*, LL' = Y or S^-1.
+        matrices, i, j = self.matrices(points, dual), self.i, self.j
+        d, V = np.linalg.eigh(np.where(np.isfinite(matrices), matrices, 0.0))
+        d = np.sqrt(np.maximum(d, 0.0 if dual else 1e-16 * np.abs(d[:, -1:])))[:, None, :]
+        L = V * d if dual else V / d
+        B = L[:, i][:, :, i] * L[:, j][:, :, j] + L[:, i][:, :, j] * L[:, j][:, :, i]
+        return np.asarray(B * (0.5 / self.halves[:, None] / np.sqrt(self.halves)))
 
     def maps(self, points: Array, dual: bool) -> list[PsdMap]:
         """The same metrics as maps of matrices."""
@@ -451,10 +458,18 @@ class ConeProduct:
         """The metrics of all blocks; zero where undefined, and on the zero cone."""
         data, row, column = [np.zeros(0)], [self.zero[:0]], [self.zero[:0]]
         maps: list[PsdMap] = []
+        D, lines, count = np.zeros(self.n_rows), [(np.zeros(0), self.zero[:0], self.zero[:0])], 0
         for group in self.groups:
             rows = group.rows
             if isinstance(group, Semidefinite) and group.side > MOST_SIDE:
                 maps += group.maps(point[rows], dual)
+                continue
+            if isinstance(group, SecondOrder) and rows.shape[1] > MOST_ROWS:
+                with np.errstate(all="ignore"):
+                    D[rows], line = group.diagonal_and_line(point[rows], dual)
+                places = np.repeat(np.arange(count, count + len(rows)), rows.shape[1])
+                lines.append((line.ravel(), rows.ravel(), places))
+                count += len(rows)
                 continue
             with np.errstate(all="ignore"):
                 values = group.metric(point[rows], dual)
@@ -462,5 +477,7 @@ class ConeProduct:
             row.append(np.repeat(rows, rows.shape[1], axis=1).ravel())
             column.append(np.tile(rows, (1, rows.shape[1])).ravel())
         entries = np.concatenate(data), (np.concatenate(row), np.concatenate(column))
-        shape = self.n_rows, self.n_rows
-        return Metric(scipy.sparse.csc_array(entries, shape=shape), dual, tuple(maps))
+        small = scipy.sparse.csc_array(entries, shape=(self.n_rows, self.n_rows))
+        values, *at = map(np.concatenate, zip(*lines, strict=True))
+        Z = scipy.sparse.csc_array((values, tuple(at)), shape=(self.n_rows, count))
+        return Metric(small, tuple(maps), D, Z)

@@ -23,8 +23,8 @@ from .steps import NotProven
 # Up to this order matrices are dense; beyond it, sparse where factors are.
 DENSE_ORDER = 1_200
 
-SHORT = 8
-"""Entries of a row, at most, that does not fill a large N'N: a bound, a cone, a difference."""
+SHORT = (8, 32)
+"""Entries of rows, at most, that do not fill a large N'N: bounds, cones, sums of a few."""
 
 MOST_DENSE, MOST_PRODUCTS = 7_000, 1e9
 """The order of a dense matrix, 400 MB, and the products in a sparse N'N, at most."""
@@ -32,8 +32,11 @@ MOST_DENSE, MOST_PRODUCTS = 7_000, 1e9
 # A sparse proof is tried if it takes no more products than this.
 MOST_PROOF = 4e8
 
-SHIFTS = (2.0**-10, 2.0**-20, 2.0**-30, 2.0**-36, 2.0**-40)
-"""Values of e, one try each: no more is needed than that |Sr| is far below its root."""
+SHIFTS = (2.0**-10, 2.0**-40, 2.0**-36, 2.0**-30, 2.0**-20)
+"""Values of e, one try each: no more is needed than that |Sr| is far below its root.
+
+The first is mostly proven. Else the least is next: without a factor there, there is none at all.
+"""
 
 Solver = Callable[[Array], Array]
 
@@ -66,20 +69,29 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     if not n or (Q is None and N.shape[0] < n) or is_too_large(N):
         return 0.0 if n else 1.0
     rows = N.tocsr()
-    short = np.diff(rows.indptr) <= SHORT
-    if n > DENSE_ORDER and n <= short.sum() < len(short):  # those alone prove it, mostly
-        floor = smallest_eigenvalue(scipy.sparse.csc_array(rows[short]), Q)
-        if floor:
-            return floor
+    counts = np.diff(rows.indptr)
+    for most in SHORT if n > DENSE_ORDER else ():  # those alone prove it, mostly
+        if n <= (counts <= most).sum() < len(counts):
+            floor = _floor(scipy.sparse.csc_array(rows[counts <= most]), Q)
+            if floor:
+                return floor
+    return _floor(N, Q)
+
+
+def _floor(N: Any, Q: Any) -> float:
+    """The same by factors of N'N + Q, dense or sparse."""
+    n = N.shape[1]
     M, error = _gram(N, Q)
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
     for shift in SHIFTS:
         found = factor(M, shift)
-        if found is None and factor is _sparse_factor and n <= MOST_DENSE:
+        if found == math.inf and factor is _sparse_factor and n <= MOST_DENSE:
             M, factor = M.toarray(), _dense_factor
             found = factor(M, shift)
         if found is not None and (found + error) * SECOND_ORDER < 0.5 * shift:
             return 0.5 * shift
+        if found is None and shift < SHIFTS[0]:
+            break
     return 0.0
 
 
@@ -90,7 +102,7 @@ def shift_to_psd(M: Any, most: float) -> float | None:
     """
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
     found = factor(M, most)
-    if found is None and factor is _sparse_factor and M.shape[0] <= MOST_DENSE:
+    if found == math.inf and factor is _sparse_factor and M.shape[0] <= MOST_DENSE:
         M, factor = M.toarray(), _dense_factor
         found = factor(M, most)
     if found is not None and found < most:
@@ -142,7 +154,7 @@ def _dense_factor(M: Array, shift: float) -> float | None:
 
 
 def _sparse_factor(M: Any, shift: float) -> float | None:
-    """The same with SuperLU's factors of a sparse matrix, where they are sparse."""
+    """The same with SuperLU's factors of a sparse matrix; infinite where they are not sparse."""
     n = M.shape[0]
     shifted = scipy.sparse.csc_array(M - shift * scipy.sparse.eye_array(n))
     factors = sparse_lu(shifted)
@@ -154,7 +166,7 @@ def _sparse_factor(M: Any, shift: float) -> float | None:
     F = scipy.sparse.csc_array(factors.L @ scipy.sparse.diags_array(np.sqrt(pivots)))
     counts = np.diff(F.indptr).astype(np.float64)
     if float(counts @ counts) > MOST_PROOF:
-        return None
+        return math.inf
     order, ones, size = np.argsort(factors.perm_c), np.ones(n), abs(F)
     sizes = size @ (size.T @ ones) + (abs(M) @ ones)[order] + abs(shift)
     longest = int(np.diff(scipy.sparse.csr_array(F).indptr).max())

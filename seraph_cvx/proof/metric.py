@@ -13,7 +13,10 @@ import numpy as np
 import scipy.sparse
 
 from .arithmetic import Array
-from .gram import SaddleSolver, inner_products, saddle_solver
+from .gram import DENSE_ORDER, SaddleSolver, inner_products, saddle_solver
+
+MOST_TERMS = 100
+"""Sums of more variables, if they are few, would fill a large A'WA, and are unknowns instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,60 +68,57 @@ class PsdMap:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A positive semidefinite form on the rows of a program.
+    """A positive semidefinite form on the rows of a program: W = BB' + D + ZZ' + maps.
 
-    `small` is a root B, with BB' the form, if `is_root`, and else the form itself, without the
-    large PSD blocks, which are maps.
+    The root B has the small blocks; D, a diagonal that may be negative, and Z large second-order
+    cones; the maps are of large PSD blocks.
     """
 
-    small: Any
-    is_root: bool
+    B: Any
     maps: tuple[PsdMap, ...]
-
-    def times(self, v: Array) -> Array:
-        """The product with a vector."""
-        product = self.small @ (self.small.T @ v if self.is_root else v)
-        for block in self.maps:
-            product[block.rows] = block.times(v[block.rows])
-        return np.asarray(product)
-
-    def gram(self, A: Any) -> Any:
-        """The inner products of the columns of A: dense where they are hardly sparse."""
-        N = self.small.T @ A
-        M = inner_products(N, N if self.is_root else A)
-        rows = A.tocsr()
-        for block in self.maps:
-            M = block.gram(rows[block.rows]) + M
-        return np.asarray(M) if self.maps else M
+    D: Array
+    Z: Any
 
     def solver(self, A: Any, zero: Array, Q: Any = None) -> SaddleSolver | None:
         """Minimize |Ad - f|^2 / 2 + d'Qd / 2 - g'd, with Ad = f in the rows `zero`, given (g, f).
 
-        Returned are d and the multipliers: W(Ad - f), and in the rows `zero` those of Ad = f. For a
-        root, W = BB', and a Q these are unknowns as well, since A'WA alone loses what Q decides.
+        Returned are d and the multipliers: W(Ad - f), and in the rows `zero` those of Ad = f.
+        Unknowns as well are Z'(Ad - f) and, of B'(Ad - f), what is a sum of many variables; with a
+        Q all of it, since A'WA alone loses what Q decides.
         """
-        rows, is_joint = A.tocsr(), Q is not None and self.is_root and not self.maps
-        if is_joint:
-            N = (self.small.T @ A).tocsr()
-            used = np.flatnonzero(np.diff(N.indptr))
-            root = self.small[:, used]
-            inner = saddle_solver(Q, scipy.sparse.vstack([N[used], rows[zero]]), len(used))
-        else:
-            M = self.gram(A)
-            if Q is not None:
-                M = M + (Q if scipy.sparse.issparse(M) else Q.toarray())
-            inner = saddle_solver(M, rows[zero])
+        rows, N = A.tocsr(), scipy.sparse.csr_array(self.B.T @ A)
+        counts = np.diff(N.indptr)
+        is_long = counts > MOST_TERMS
+        if 20 * is_long.sum() > N.shape[1] or N.shape[1] <= DENSE_ORDER:
+            is_long[:] = False
+        if Q is not None and not self.maps:
+            is_long = counts > 0
+        M = scipy.sparse.csc_array(A.T @ (scipy.sparse.diags_array(self.D) @ A))
+        if Q is not None:
+            M = M + Q
+        short = N[~is_long]
+        if short.nnz:
+            M = inner_products(short, short) + M
+        for block in self.maps:
+            M = block.gram(rows[block.rows]) + M
+        M = M if scipy.sparse.issparse(M) else np.asarray(M)
+        S = scipy.sparse.hstack([self.B[:, is_long], self.Z], format="csc")
+        B, k = self.B[:, ~is_long], S.shape[1]
+        inner = saddle_solver(M, scipy.sparse.vstack([S.T @ A, rows[zero]]), k)
         if inner is None:
             return None
 
+        def rest(v: Array) -> Array:
+            """The product of W, less SS', with a vector."""
+            product = np.asarray(self.D * v + B @ (B.T @ v))
+            for block in self.maps:
+                product[block.rows] = block.times(v[block.rows])
+            return product
+
         def solve(g: Array, f: Array) -> tuple[Array, Array]:
-            if is_joint:
-                d, rest = inner(g, np.concatenate([root.T @ f, f[zero]]))
-                product, rest = root @ rest[: len(used)], rest[len(used) :]
-            else:
-                d, rest = inner(g + A.T @ self.times(f), f[zero])
-                product = self.times(A @ d - f)
-            product[zero] = rest
+            d, others = inner(g + A.T @ rest(f), np.concatenate([S.T @ f, f[zero]]))
+            product = rest(A @ d - f) + S @ others[:k]
+            product[zero] = others[k:]
             return d, product
 
         return solve

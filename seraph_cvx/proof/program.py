@@ -34,9 +34,6 @@ from .arithmetic import Array
 from .point import ATTRIBUTES, constant_ball, value_of
 from .rounding import UNIT
 
-MOST_ROWS = 7_000
-"""Of a second-order cone, whose metric is a dense matrix: 400 MB."""
-
 # Entries of a constant by which an approximation is recognized: log_normcdf has seven pieces.
 MOST_ODD = 7
 
@@ -269,12 +266,6 @@ def canonicalize(problem: cp.Problem, quadratic: bool = True) -> CanonicalProble
     offset = float(np.asarray(inverse_data[-1]["offset"]).reshape(-1)[0])
     A, P = data["A"], data.get("P")
     cones = _cones(data["dims"])
-    rows = max((cone.rows for cone in cones if cone.kind == "second_order"), default=0)
-    if rows > MOST_ROWS:
-        raise Refused(
-            f"A second-order cone of {rows} rows is too large, at most {MOST_ROWS}: write a long "
-            "norm as the norm of the norms of its parts."
-        )
     if P is not None:
         P = scipy.sparse.csc_array(P)
         P = 0.5 * P + 0.5 * P.T

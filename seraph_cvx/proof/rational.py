@@ -106,28 +106,34 @@ def solve_all(M: Any, sides: Sequence[Sequence[Rational]]) -> list[list[Rational
     rows = IntegerRows.of(M)
     order = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     # Pearce's algorithm numbers a block after those whose unknowns it needs.
-    solutions: list[list[Rational]] = [[None] * n for _ in sides]
+    solutions: list[list[Rational]] = [[flint.fmpq(0)] * n for _ in sides]
+    given = [[k for k, value in enumerate(values) if value] for values in zip(*sides, strict=True)]
+    nonzero: list[set[int]] = [set() for _ in range(n)]  # the sides whose solution has x_j
     for block in order if count else ():
         if len(block) == 1:
-            _solve_row(rows, int(block[0]), int(partner[block[0]]), sides, solutions)
-        elif not _solve_block(rows, block.tolist(), partner[block].tolist(), sides, solutions):
+            i, j = int(block[0]), int(partner[block[0]])
+            for k in set(given[i]).union(*(nonzero[t] for t in rows.columns[i])):
+                if _solve_row(rows, i, j, sides[k], solutions[k]):
+                    nonzero[j].add(k)
+            continue
+        unknowns = partner[block].tolist()
+        if not _solve_block(rows, block.tolist(), unknowns, sides, solutions):
             return None
+        for j in unknowns:
+            nonzero[j] = {k for k, x in enumerate(solutions) if x[j]}
     return solutions
 
 
-def _solve_row(
-    rows: IntegerRows, i: int, j: int, sides: Sequence[Any], solutions: list[list[Rational]]
-) -> None:
-    """Solve one equation for one unknown, the others known."""
-    columns, entries = rows.columns[i], rows.entries[i]
-    for side, x in zip(sides, solutions, strict=True):
-        total, pivot = shifted(side[i], rows.shift[i]), 0
-        for k, value in zip(columns, entries, strict=True):
-            if k == j:
-                pivot = value
-            elif x[k]:
-                total -= value * x[k]
-        x[j] = total / pivot if total else total
+def _solve_row(rows: IntegerRows, i: int, j: int, side: Any, x: list[Rational]) -> bool:
+    """Solve one equation for one unknown, the others known; say whether that is not zero."""
+    total, pivot = shifted(side[i], rows.shift[i]), 0
+    for k, value in zip(rows.columns[i], rows.entries[i], strict=True):
+        if k == j:
+            pivot = value
+        elif x[k]:
+            total -= value * x[k]
+    x[j] = total / pivot
+    return bool(total)
 
 
 def _solve_block(
@@ -271,18 +277,33 @@ def dependent_rows(A: Any, b: Sequence[Any] | Array) -> Dependence:
     rest = np.setdiff1d(np.arange(A.shape[0]), kept)
     if not rest.size:
         return Dependence(np.arange(A.shape[0]), [])
-    basis, others = A[kept], A[rest]
-    sides = [rationals(row) for row in others[:, columns].toarray()]
-    relations = solve_all(basis[:, columns].T, sides) or []
-    products = IntegerRows.of(basis.T)
+    relations = solve_all(A[kept][:, columns].T, _sides(A[rest][:, columns])) or []
     dropped, contradictions = [], []
-    for k, (j, relation) in enumerate(zip(rest.tolist(), relations, strict=True)):
-        if products.times(relation) != rationals(others[[k]].toarray()[0]):
+    rows, ends = IntegerRows.of(A), rationals(b)
+    for j, relation in zip(rest.tolist(), relations, strict=False):
+        weights = {j: flint.fmpq(1)}
+        weights |= {int(kept[k]): -weight for k, weight in enumerate(relation) if weight}
+        left: dict[int, Rational] = {}
+        for i, weight in weights.items():
+            share = shifted(weight, -rows.shift[i])
+            for column, value in zip(rows.columns[i], rows.entries[i], strict=True):
+                left[column] = left.get(column, 0) + share * value
+        if any(left.values()):
             continue  # it depends on them modulo the prime alone
         dropped.append(j)
-        weights = zip(kept.tolist(), fractions(relation), strict=True)
-        multipliers = {j: Fraction(1)} | {i: -weight for i, weight in weights if weight}
-        size = sum((v * Fraction(b[i]) for i, v in multipliers.items()), Fraction(0))
+        size = sum((weight * ends[i] for i, weight in weights.items()), flint.fmpq(0))
         if size:
-            contradictions.append(Contradiction(multipliers, size))
+            *shares, off = fractions([*weights.values(), size])
+            contradictions.append(Contradiction(dict(zip(weights, shares, strict=True)), off))
     return Dependence(np.setdiff1d(np.arange(A.shape[0]), dropped), contradictions)
+
+
+def _sides(A: Any) -> list[list[Rational]]:
+    """The rows of a sparse matrix of doubles as rationals."""
+    rows, zero = scipy.sparse.csr_array(A), flint.fmpq(0)
+    sides = [[zero] * rows.shape[1] for _ in range(rows.shape[0])]
+    for side, start, end in zip(sides, rows.indptr[:-1], rows.indptr[1:], strict=True):
+        entries = rationals(rows.data[start:end])
+        for column, value in zip(rows.indices[start:end].tolist(), entries, strict=True):
+            side[column] = value
+    return sides

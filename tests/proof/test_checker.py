@@ -666,3 +666,16 @@ def test_the_checker_stands_alone():
         names = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
         names |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
         assert {name.partition(".")[0] for name in names} <= {*rooms, *sys.stdlib_module_names}
+
+
+def test_a_nearly_singular_dense_block_is_definite_in_balls():
+    """Eliminated one row at a time, its balls grow with each; by halves they do not."""
+    roots = np.random.default_rng(0).integers(-3, 4, (40, 20))
+    M = roots @ roots.T
+    with flint.ctx.workprec(checker.PRECISION):
+        depth, radius = flint.arb(2) ** -76, flint.arb(2) ** -104
+        rows = [
+            {j: flint.arb(int(v), radius) + (depth if i == j else 0) for j, v in enumerate(row)}
+            for i, row in enumerate(M.tolist())
+        ]
+        assert checker_arithmetic.is_psd(rows)

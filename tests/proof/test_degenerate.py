@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import scipy
 
-from seraph_cvx.proof import certify_problem, check_certificate
+from seraph_cvx.proof import certify, certify_problem, check_certificate, cones, gram
 from seraph_cvx.proof.certify import _searched
+from seraph_cvx.proof.cones import ConeProduct
+from seraph_cvx.proof.point import judge_point
 from seraph_cvx.proof.program import Cone, ConicProgram
 from seraph_cvx.proof.quadratic import convexified
-from seraph_cvx.proof.start import Start
+from seraph_cvx.proof.start import Start, solve
 from seraph_cvx.proof.steps import Steps
 
 
@@ -77,6 +79,14 @@ def bisection(order=12):
     return cp.Problem(cp.Maximize(cp.sum(y)), [slack >> 0])
 
 
+def smoothing(n=300):
+    """The nearest points to rough ones whose fourth differences are not negative: a stiff one."""
+    x, t = cp.Variable(n), np.linspace(0.0, 1.0, n)
+    data = np.exp(t) + 0.1 * np.random.default_rng(0).normal(size=n)
+    form = cp.quad_form(x, scipy.sparse.eye_array(n, format="csc"))
+    return cp.Problem(cp.Minimize(form - 2.0 * data @ x), [cp.diff(x, 4) >= 0])
+
+
 CASES = {
     "portfolio, OSQP": (portfolio, "OSQP", 1e-6),
     "path, HIGHS": (shortest_path, "HIGHS", 0.0),
@@ -84,6 +94,7 @@ CASES = {
     "peak": (smallest_peak, "HIGHS", 1e-15),
     "cut": (largest_cut, "CLARABEL", 1e-6),
     "cut, SCS": (largest_cut, "SCS", 1e-6),
+    "smoothing": (smoothing, "CLARABEL", 1e-6),
     "face": (bisection, "CLARABEL", 1e-6),
 }
 """Problems, solvers whose answers are the start, and the gaps that are proven."""
@@ -133,6 +144,28 @@ def test_only_contradictions_by_rounding_are_moved():
     assert certify_problem(problem).infeasible
 
 
+@pytest.mark.parametrize("left", [2.8e-17, 1e-9])
+def test_what_cancellation_left_of_a_sum_is_moved(left):
+    """Nothing in its own row is as large as the numbers that it may be a difference of."""
+    x = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(x[2]), [x[0] + x[1] == -left, cp.sum(x) == 1])
+    certificate = certify_problem(problem)
+    assert certificate.infeasible == (left == 1e-9)
+    if not certificate.infeasible:
+        assert 1.0 <= certificate.lower <= certificate.upper <= np.nextafter(1.0, 2.0)
+        assert "1 right side moved by at most 2.8" in certificate.claim
+
+
+def test_a_large_sparse_form_is_judged_sparse():
+    """As a dense array it would take 28.8 GB."""
+    x = cp.Variable(60_000)
+    form = cp.quad_form(x, cp.psd_wrap(scipy.sparse.eye_array(60_000, format="csc")))
+    x.value = np.zeros(60_000)
+    report = judge_point(cp.Problem(cp.Minimize(form), [x >= 0]))
+    assert report.is_feasible
+    assert np.allclose(report.objective, 0.0, rtol=0.0, atol=1e-300)
+
+
 def test_bounds_of_the_users_are_not_moved():
     x = cp.Variable(2)
     problem = cp.Problem(cp.Minimize(x[0]), [cp.sum(x) == 0.1 + 0.2])
@@ -178,3 +211,49 @@ def test_equations_that_contradict_by_rounding_are_moved_beside_other_cones(cone
     # by more than rounding
     far = [sums[0], cp.sum(P, axis=0) == np.full(4, 0.25 + 1e-9)]
     assert certify_problem(cp.Problem(problem.objective, [*far, P >= 0.0])).infeasible
+
+
+@pytest.mark.parametrize("dual", [True, False])
+@pytest.mark.parametrize("with_form", [True, False])
+def test_a_large_second_order_cone_has_the_same_metric_as_a_matrix(dual, with_form, monkeypatch):
+    rng = np.random.default_rng(0)
+    product = ConeProduct((Cone("zero", 2), Cone("nonnegative", 3), Cone("second_order", 40)))
+    A = scipy.sparse.csc_array(rng.normal(size=(45, 6)))
+    point = np.concatenate([np.zeros(2), rng.uniform(0.5, 2.0, 3), [8.0], rng.normal(size=39)])
+    g, f = rng.normal(size=6), rng.normal(size=45)
+    Q = scipy.sparse.csc_array(np.eye(6)) if with_form else None
+    found = []
+    for most in (30, 100):
+        monkeypatch.setattr(cones, "MOST_ROWS", most)
+        metric = product.metric(point, dual)
+        assert metric.Z.shape[1] == (most == 30)
+        found.append(np.concatenate(metric.solver(A, product.zero, Q)(g, f)))
+    np.testing.assert_allclose(*found, rtol=1e-8)
+
+
+def test_a_long_norm_in_many_variables_is_proven_in_sparse_equations(monkeypatch):
+    """Its metric, a matrix, would make A'WA a dense one of 3,000 rows."""
+    n = 3_000
+    x, data = cp.Variable(n), np.random.default_rng(0).normal(size=n)
+    problem = cp.Problem(cp.Minimize(cp.norm(x - data)), [cp.diff(x) >= 0])
+    problem.solve(solver="CLARABEL")
+    monkeypatch.setattr(gram, "MOST_DENSE", 1_000)
+    certificate = certify_problem(problem)
+    assert certificate.relative_gap <= 1e-6
+
+
+def test_a_quadratic_program_is_solved_once_more_where_the_first_answer_was_of_no_use(monkeypatch):
+    """As Clarabel says of PRIMALC2, of Maros and Meszaros, that its objective has no bound."""
+
+    def wrong_of_clarabel(program, solver, seconds):
+        found = solve(program, solver, seconds)
+        x, s, y = np.zeros(program.A.shape[1]), program.b, np.zeros(len(program.b))
+        is_wrong = solver == "CLARABEL"
+        return found._replace(status="DualInfeasible", x=x, s=s, y=y) if is_wrong else found
+
+    monkeypatch.setattr(certify, "solve", wrong_of_clarabel)
+    x, data = cp.Variable(5), np.linspace(0.2, 0.8, 5)
+    box = [x >= 0, x <= 1]  # from any point there are bounds, rough ones
+    problem = cp.Problem(cp.Minimize(cp.quad_form(x, np.eye(5)) - 2.0 * data @ x), box)
+    certificate = certify_problem(problem)
+    assert certificate.relative_gap <= 1e-6
