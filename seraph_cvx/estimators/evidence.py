@@ -139,9 +139,11 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray | Factor) -> flo
 
 def independent_similar(pairs: PairSet) -> int:
     """The number of similar pairs that do not follow from others: points less groups."""
-    points = np.unique(pairs.labels.similar_links)
-    roots = component_roots(pairs.n_points, pairs.labels.similar_links)
-    return len(points) - len(np.unique(roots[points]))
+    links = pairs.labels.similar_links
+    if isinstance(pairs.labels, ClassLabels):  # each point with the first of its class
+        return len(links)
+    points = np.unique(links)
+    return len(points) - len(np.unique(component_roots(pairs.n_points, links)[points]))
 
 
 def within_metric(
