@@ -12,6 +12,8 @@ FONTS = "'STIX Two Math','Cambria Math','Latin Modern Math','DejaVu Math TeX Gyr
 """Fonts that know how brackets stretch: browsers do not look for one by themselves."""
 THIN = '<mspace width="0.17em"></mspace>'
 """TeX's thin space, a sixth of an em."""
+GAP = '<mspace width="0.28em"></mspace>'
+"""The space around words of a sentence."""
 
 
 def to_mathml(latex: str, inline: bool = False) -> str:
@@ -30,4 +32,7 @@ def to_mathml(latex: str, inline: bool = False) -> str:
     bar = '<mo stretchy="false" lspace="0" rspace="0">'
     markup = re.sub(r"<mo>(?=&#x0(?:007C|2016);)", bar, markup)
     word = r"<m[io]>((?!min|max|sup|inf)[A-Za-z]{2,})</m[io]>"
-    return re.sub(word, rf"<mrow>{THIN}<mi>\1</mi>{THIN}</mrow>", markup)
+    markup = re.sub(word, rf"<mrow>{THIN}<mi>\1</mi>{THIN}</mrow>", markup)
+    sentence = r"(<mi>(?:for|all|with|and|or|there|are|reachable)</mi>)"
+    markup = re.sub(f"{THIN}{sentence}{THIN}", rf"{GAP}\1{GAP}", markup)
+    return markup.replace(f"{GAP}</mrow><mrow>{GAP}", f"{GAP}</mrow><mrow>")

@@ -33,6 +33,11 @@ def test_bars_are_brackets_of_one_height_without_spaces():
     assert markup.count('<mo stretchy="false" lspace="0" rspace="0">') == 4
 
 
+def test_words_have_one_space_between_them():
+    markup = to_mathml(r"x \operatorname{for} \operatorname{all} \theta")
+    assert markup.count('<mspace width="0.28em">') == 3
+
+
 def test_prose_is_escaped_and_raises_what_is_raised():
     assert prose("v_k = x_i - x_j < 1") == "v<sub>k</sub> = x<sub>i</sub> − x<sub>j</sub> &lt; 1"
     assert prose("ask m_step_metric_ of M-step 1e-6") == "ask m_step_metric_ of M-step 1e-6"
