@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,17 +49,6 @@ class DirectSolution:
     def metric(self) -> FloatArray:
         """The metric as a matrix."""
         return np.asarray(self.found)
-
-    def warn_unless_stationary(self, stacklevel: int = 1) -> None:
-        """Issue a :class:`~seraph_cvx.NotCertified` warning unless the status is stationary.
-
-        `stacklevel` 1 blames the line that calls this method, 2 the caller of the function it is
-        in.
-        """
-        if self.status is not Status.STATIONARY:
-            from ..solvers.not_certified import NotCertified  # it imports scikit-learn
-
-            warnings.warn(self.message, NotCertified, stacklevel=stacklevel + 1)
 
 
 def minimize_directly(

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 GAP = 1e-8
 """The certified relative gap to which the M-steps of claims are solved."""
 
+MOST_POINTS = 100
+"""As many as the paper's samplings have (Section 5.1)."""
+
 TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 """Settings that make Clarabel as accurate as possible: its answers are compared entry by entry."""
 
@@ -188,21 +191,17 @@ def certificate_of(solution: MStepSolution) -> Certificate:
     return solution.certificate
 
 
-def restrict(pairs: PairSet, kept: IntArray, n_labeled: int | None = None) -> PairSet:
-    """Keep these points, and the labels of pairs of the first `n_labeled` of them."""
+def restrict(pairs: PairSet, kept: IntArray) -> PairSet:
+    """Keep these points, and their labeled pairs."""
     position = np.full(pairs.n_points, -1)
-    position[kept[:n_labeled]] = np.arange(len(kept[:n_labeled]))
+    position[kept] = np.arange(len(kept))
     rows = [position[labeled] for labeled in (pairs.similar, pairs.dissimilar)]
     return PairSet.from_constraints(pairs.points[kept], *(r[np.all(r >= 0, axis=1)] for r in rows))
 
 
-def prepare_pairs(
-    X: ArrayLike, y: ArrayLike, standardize: bool, max_points: int, seed: int
-) -> PairSet:
+def prepare_pairs(X: ArrayLike, y: ArrayLike) -> PairSet:
     """Make the pairs that the claims are checked on: similar, dissimilar and unlabeled ones."""
     pairs = PairSet.from_labels(X, y)
-    if len(pairs.similar) and len(pairs.dissimilar):
-        pairs = _thin(pairs, max_points, np.random.default_rng(seed))
     for kind in ("similar", "dissimilar"):
         if not len(getattr(pairs, kind)):
             raise ValueError(
@@ -211,29 +210,14 @@ def prepare_pairs(
             )
     if not pairs.n_unlabeled:
         raise ValueError("No pair is unlabeled: add points of unknown class (label -1).")
-    points = pairs.points
-    if standardize:
-        varies = np.ptp(points, axis=0) > 0.0
-        points = (points - points.mean(axis=0)) / np.where(varies, points.std(axis=0), 1.0)
-    if not np.any(np.ptp(points, axis=0) > 0.0):
+    if pairs.n_points > MOST_POINTS:
+        raise ValueError(
+            f"The claims are checked pair by pair, of at most {MOST_POINTS} points, not "
+            f"{pairs.n_points}: draw some by seraph_cvx.datasets.sample."
+        )
+    if not np.any(pairs.feature_ranges > 0.0):
         raise ValueError("All points are the same: there is nothing to measure.")
-    return PairSet.from_constraints(points, pairs.similar, pairs.dissimilar)
-
-
-def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
-    """Keep at most `max_points` points, and only ten labels if most points are labeled."""
-    n, labeled = pairs.n_points, np.unique(pairs.labeled)
-    if n <= max_points and pairs.n_unlabeled:
-        return pairs
-    if len(labeled) == n or 2 * len(labeled) > max_points:
-        one, other = rng.choice(pairs.similar)
-        apart = rng.choice(pairs.dissimilar[np.any(pairs.dissimilar == one, axis=1)])
-        needed = np.unique([one, other, *apart])  # three points, with a pair of each kind
-        more = rng.permutation(np.setdiff1d(labeled, needed))
-        labeled = np.append(needed, more)[: min(10, max(3, n // 2))]
-    others = rng.permutation(np.setdiff1d(np.arange(n), labeled))
-    kept = np.append(labeled, others)[: max(max_points, len(labeled) + 1)]
-    return restrict(pairs, kept, len(labeled))
+    return PairSet.from_constraints(pairs.points, pairs.similar, pairs.dissimilar)
 
 
 def distances(V: FloatArray, A: FloatArray) -> FloatArray:

@@ -125,8 +125,6 @@ def verify_paper(
     claims: Collection[int] | None = None,
     trace_weight: float = 1.0,
     threshold: float = 1.0,
-    standardize: bool = True,
-    max_points: int = 100,
     seed: int = 0,
     callback: Progress | None = None,
 ) -> PaperReport:
@@ -135,7 +133,8 @@ def verify_paper(
     Parameters
     ----------
     X : (n, m) array_like
-        The points.
+        The points, at most 100: of more, and where every label is known,
+        :func:`seraph_cvx.datasets.sample` draws and standardizes some as Section 5.1 does.
     y : (n,) array_like
         Class labels; -1 is an unknown one, as for ``PairSet.from_labels``.
     name : str
@@ -146,11 +145,6 @@ def verify_paper(
         Check only the claims with these numbers.
     trace_weight, threshold : float
         lambda > 0 and eta > 0.
-    standardize : bool
-        Bring each feature to mean 0 and variance 1 first.
-    max_points : int
-        A random subset of this size is taken of more points; where every point is labeled, the
-        labels of all but ten points are hidden, as in Section 5.1.
     seed : int
         The report is the same for the same seed.
     callback : callable, optional
@@ -172,7 +166,7 @@ def verify_paper(
     """
     chosen = _choose(claims, include_slow)
     clock = time.perf_counter()
-    pairs = prepare_pairs(X, y, standardize, max_points, seed)
+    pairs = prepare_pairs(X, y)
     data = ClaimData(name, pairs, trace_weight, threshold, seed)
     if trace_weight <= 0.0:
         raise ValueError(f"trace_weight={trace_weight:g}: the claims are checked with lambda > 0.")

@@ -79,6 +79,16 @@ MOST_BYTES = 1_000_000
 MOST_BYTES_OF_THE_COURSE = 15_000_000
 
 
+def test_every_page_is_in_the_contents_of_the_site():
+    """Sphinx says so too, in the slow test."""
+    root = FOLDER.parent
+    contents = "".join((root / name).read_text("utf-8") for name in ("conf.py", "index.md"))
+    written = {path for path in root.rglob("*.md") if "gallery" not in path.parts}
+    for path in written - {root / "README.md"}:
+        name = f"{path.parent.name}/README" if path.stem == "README" else path.stem
+        assert re.search(rf"(?<![\w-]){name}(?![\w-])", contents), path
+
+
 def test_a_chapter_is_named_by_its_number_or_its_file():
     assert _chapter("7") == CHAPTERS[6] == _chapter(str(CHAPTERS[6]))
     with pytest.raises(ArgumentTypeError, match="'70' is no chapter: give a number, 1 to 10"):

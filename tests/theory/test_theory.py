@@ -18,7 +18,7 @@ from seraph_cvx.theory import (
     sparsity_claims,
 )
 from seraph_cvx.theory.claim import Check, Claim, ClaimResult, ClaimUndecided, Verdict
-from seraph_cvx.theory.claim_data import ClaimData, prepare_pairs
+from seraph_cvx.theory.claim_data import ClaimData
 from seraph_cvx.theory.verification import CLAIMS, SLOW, check_claim
 
 CORRECTED = (3, 5, 12, 16)
@@ -238,25 +238,6 @@ def test_report_is_the_same_for_the_same_seed_and_calls_back_around_each_claim(s
     assert seen == 3 * [(1, True), (1, False), (10, True), (10, False)]
 
 
-def test_data_with_every_label_known_hides_all_but_ten():
-    sampling = load_sampling("wine", n_points=150, n_labeled=150)
-    names = np.array(["red", "white", "rose"])[sampling.y.astype(int)]
-    result = verify_paper(100.0 + 50.0 * sampling.X, names, claims=[1, 10])
-    assert result.ok
-    assert "100 points" in result.description
-    assert f"{4950 - 45} unlabeled" in result.description
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_data_with_one_similar_pair_among_all_known_labels_keeps_that_pair(seed):
-    """A tenth of the draws of ten labels out of 30 has both of its points."""
-    X = np.arange(30.0)[:, None]
-    pairs = prepare_pairs(X, [0, *range(29)], standardize=False, max_points=100, seed=seed)
-    assert (len(pairs.similar), len(pairs.dissimilar)) == (1, 44)
-    (i, j) = pairs.similar[0]
-    assert abs(pairs.points[i] - pairs.points[j]) == 1.0
-
-
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
@@ -265,6 +246,7 @@ def test_data_with_one_similar_pair_among_all_known_labels_keeps_that_pair(seed)
         ([0, 0, 1, -1], {"claims": [99]}, "There is no claim 99"),
         ([0, 0, 1, -1], {"trace_weight": 0.0}, "lambda > 0"),
         ([0, 0, 1, -1], {"X": np.ones((4, 1))}, "All points are the same"),
+        ([0, 0, 1, *98 * [-1]], {}, "at most 100 points, not 101: draw some by .*sample"),
     ],
 )
 def test_failure_data_that_cannot_serve(y, options, message):
