@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from ..engine.passes import Limit
 from ..numerics.checks import FloatArray, IntArray
@@ -153,7 +154,9 @@ def class_probabilities(
     return found
 
 
-def judge_by_folds(model: BaseSERAPH, pairs: PairSet) -> HeldOut | None:
+def judge_by_folds(
+    model: BaseSERAPH, pairs: PairSet, random_state: Any = None
+) -> HeldOut | None:
     """Judge classifiers by labels that are held out; the metric is learned anew in each fold.
 
     Ten folds, twice; of more than 200 labels once, of more than 1,000 labels five. None where fewer
@@ -165,14 +168,16 @@ def judge_by_folds(model: BaseSERAPH, pairs: PairSet) -> HeldOut | None:
         return None
     n = len(labels.members)
     n_folds, repeats = min(n, 10 if n <= 1_000 else 5), 2 if n <= 200 else 1
-    pairs = _with_fewer_others(pairs)
+    random = check_random_state(random_state)
+    seeds = list(range(repeats)) if random_state is None else random.randint(2**31, size=repeats)
+    pairs = _with_fewer_others(pairs, seeds[0])
     codes: IntArray = np.asarray(pairs.labels.classes)
     guesses = {
         name: np.zeros((repeats, n), dtype=np.int64) for name in (*CLASSIFIERS, "plain-vote")
     }
     limit = Limit(clock + (np.inf if model.time_limit is None else model.time_limit))
     with model._watched(limit) as watch:
-        for k, held in enumerate(_folds(codes, n_folds, repeats)):
+        for k, held in enumerate(_folds(codes, n_folds, seeds)):
             if watch is not None:
                 watch.running = f"held-out labels, fit {k + 1} of {n_folds * repeats}"
                 watch.show_running()
@@ -185,23 +190,23 @@ def judge_by_folds(model: BaseSERAPH, pairs: PairSet) -> HeldOut | None:
     return _choice(wrong, n_folds, n_folds * repeats, time.perf_counter() - clock)
 
 
-def _with_fewer_others(pairs: PairSet) -> PairSet:
+def _with_fewer_others(pairs: PairSet, seed: int) -> PairSet:
     """The labeled points and at most 500 of the others."""
     members = pairs.labels.members
     others = np.setdiff1d(np.arange(pairs.n_points), members)
     if len(others) <= MOST_OTHERS:
         return pairs
-    drawn = np.random.default_rng(0).choice(others, MOST_OTHERS, replace=False)
+    drawn = np.random.default_rng(seed).choice(others, MOST_OTHERS, replace=False)
     rows = np.union1d(members, drawn)
     labels = ClassLabels(np.searchsorted(rows, members), np.asarray(pairs.labels.classes))
     return PairSet(pairs.points[rows], labels)
 
 
-def _folds(codes: IntArray, n_folds: int, repeats: int) -> Iterator[IntArray]:
+def _folds(codes: IntArray, n_folds: int, seeds: Sequence[int]) -> Iterator[IntArray]:
     """Which labeled points are held out: each once in every repetition, class by class."""
     from .half_labeled import LabeledKFold
 
-    for seed in range(repeats):
+    for seed in seeds:
         splitter = LabeledKFold(n_folds, shuffle=True, random_state=seed)
         yield from splitter._iter_test_indices(codes, codes)
 

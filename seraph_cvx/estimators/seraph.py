@@ -23,9 +23,10 @@ from .mahalanobis import all_or_nothing
 
 @dataclass(eq=False, repr=False)
 class _Parameters(Parameters):
-    """All parameters of SERAPH; its own is the last."""
+    """All parameters of SERAPH; its own are the last two."""
 
     classifier: str = "nearest"
+    random_state: Any = None
 
 
 class SERAPH(_Parameters, BaseSERAPH):
@@ -123,6 +124,9 @@ class SERAPH(_Parameters, BaseSERAPH):
         for the two nearest ones. "auto": the vote, or another one where held-out labels show it to
         be better; and where they do not show that the learned metric helps, the Euclidean one is
         kept. It takes twenty more fits of the labeled points and at most 500 others.
+    random_state : int, RandomState or None, default=None
+        The seed of the folds of "auto", and of which 500 others; by default they are always the
+        same. Nothing else of a fit is random.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
         units of the spread inside the classes, ((1 - g) W + g S)^-1, S the second moment of the
@@ -273,7 +277,7 @@ class SERAPH(_Parameters, BaseSERAPH):
         labels = np.ravel(np.asarray(to_host(y)))[known]
         self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
         if self.classifier == "auto" and self.status_ is not Status.INTERRUPTED:
-            self.held_out_ = judge_by_folds(self, pairs)
+            self.held_out_ = judge_by_folds(self, pairs, self.random_state)
         if self.held_out_ is not None:
             self.classifier_ = self.held_out_.classifier
             self.abstained_ = not self.held_out_.keeps_metric
