@@ -14,7 +14,7 @@ from ..display.result_table import visible
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 from ..numerics.psd_cone import numerical_rank
-from ..pairs.data_warnings import UNKNOWN_LABELS, stray_values
+from ..pairs.data_warnings import UNKNOWN_LABELS, first_twins, stray_values
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
@@ -63,6 +63,19 @@ def note_far_values(X: FloatArray, rows: IntArray, names: Sequence[str], cure: s
         f"{'; '.join(places)}{more}. For missing values, use {cure.format(numbers)}; otherwise "
         "check the units."
     )
+
+
+def note_repeated_rows(table: UserTable) -> None:
+    """Say how many rows have all features of an earlier one, and name the first of them."""
+    earlier = first_twins(table.X)
+    repeated = np.flatnonzero(earlier != np.arange(len(earlier)))
+    if len(repeated):
+        row = repeated[0]
+        alert(
+            f"Note: {len(repeated)} of {len(table.X)} rows repeat the features of an earlier one "
+            f"(row {table.rows[row]} those of row {table.rows[earlier[row]]}). Remove them if the "
+            "same thing was entered twice."
+        )
 
 
 def report_iteration(step: Iteration) -> None:

@@ -23,13 +23,14 @@ from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
-from .files import TableError, check_output, require_file
+from .files import TableError, check_output, require_file, require_memory_for_pairs
 from .fit_report import (
     describe,
     draw_demo,
     draw_fit,
     finish,
     note_far_values,
+    note_repeated_rows,
     report_iteration,
     report_metric,
 )
@@ -256,6 +257,7 @@ def fit(
         table = read_table(file, label, reading)
         seraph.table_ = {"texts": dict(table.texts), "missing": list(in_words(reading.missing))}
         note_what_may_be_wrong(table, reading)
+        require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, reading)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if reading.standardize else 'not '}standardized")
@@ -302,6 +304,7 @@ def note_what_may_be_wrong(table: UserTable, reading: Reading) -> None:
                 f"feature. --drop {name!r} leaves it out."
             )
     note_far_values(X, table.rows, table.feature_names, "--missing {} --impute median")
+    note_repeated_rows(table)
 
 
 def looks_like_identifier(name: str, column: FloatArray) -> bool:
@@ -327,11 +330,12 @@ def scale_points(table: UserTable, reading: Reading) -> tuple[list[tuple[str, An
     if reading.standardize:
         steps.append(("scale", StandardScaler()))
     before = Pipeline(steps).fit(X) if steps else None
-    if reading.standardize:
+    if reading.standardize and reading.scale_text != "value":
         scaler, names = steps[-1][1], np.array(table.feature_names)
         for column in table.texts:
             coded = np.char.startswith(names, f"{column}=")
-            scaler.scale_[coded] = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
+            total = np.sqrt(np.sum(scaler.var_[coded])) or 1.0
+            scaler.scale_[coded] = total if reading.scale_text == "column" else 1.0
     Z = X if before is None else before.transform(X)
     cure = "leave out --no-standardize"
     if doubtful := describe_scales(np.asarray(Z), table.feature_names, cure):

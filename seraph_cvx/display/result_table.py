@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ class ResultTable:
     | solver | gap |
     | --- | --- |
     | newton | 1.5e-09 |
+    >>> table.to_json()
+    '{"title": "Gaps", "rows": [{"solver": "newton", "gap": 1.5e-09}], "notes": []}'
+    >>> table.to_pandas().shape
+    (1, 2)
     """
 
     title: str
@@ -49,6 +54,17 @@ class ResultTable:
         lines += [_line([show(row.get(key, "")) for key in self.columns]) for row in self.rows]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Write title, rows and notes as JSON."""
+        content = {"title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
+        return json.dumps(content, default=str)
+
+    def to_pandas(self) -> Any:
+        """Convert the rows to a pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(list(self.rows), columns=self.columns)
 
 
 def show(value: Any) -> str:

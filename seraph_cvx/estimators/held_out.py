@@ -154,9 +154,7 @@ def class_probabilities(
     return found
 
 
-def judge_by_folds(
-    model: BaseSERAPH, pairs: PairSet, random_state: Any = None
-) -> HeldOut | None:
+def judge_by_folds(model: BaseSERAPH, pairs: PairSet, random_state: Any = None) -> HeldOut | None:
     """Judge classifiers by labels that are held out; the metric is learned anew in each fold.
 
     Ten folds, twice; of more than 200 labels once, of more than 1,000 labels five. None where fewer

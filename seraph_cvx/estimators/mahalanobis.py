@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    is_classifier,
 )
 from sklearn.utils.validation import (
     check_array,
@@ -27,7 +29,7 @@ from sklearn.utils.validation import (
 
 from ..engine.distances import Factor
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
-from ..numerics.checks import FloatArray, check_points, refuse_masked
+from ..numerics.checks import FloatArray, check_points, is_known, refuse_masked
 from ..numerics.psd_cone import factor, principal_rows
 from ..pairs.data_warnings import (
     FarValueWarning,
@@ -47,6 +49,35 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         undo.callback(setattr, estimator, "__dict__", dict(vars(estimator)))
         yield
         undo.pop_all()
+
+
+def describe_classifier_around(y: ArrayLike | None) -> str:
+    """Describe a classifier of scikit-learn that learns -1 as a class beside this fit; or empty.
+
+    The estimators whose `fit` is running are found on the stack: a step of a pipeline sees no other
+    one, and an ensemble hands its numbers of the classes on.
+    """
+    frame = sys._getframe(1).f_back
+    has_unknown = y is not None and not np.all(is_known(np.asarray(y)))
+    while frame is not None:
+        owner, behind = frame.f_locals.get("self"), None
+        steps = getattr(owner, "steps", None)
+        if isinstance(owner, BaseEstimator) and steps:
+            knows_unknown = ("seraph_cvx", "sklearn.semi_supervised")
+            if has_unknown and not type(steps[-1][1]).__module__.startswith(knows_unknown):
+                behind = steps[-1][1] if is_classifier(steps[-1][1]) else None
+        elif isinstance(owner, BaseEstimator):
+            for coder in vars(owner).values():
+                if type(coder).__name__ == "LabelEncoder" and not np.all(is_known(coder.classes_)):
+                    behind = owner
+        if behind is not None:
+            name = type(behind).__name__
+            return (
+                f"{name} learns -1, which marks an unknown class, as one more class, and may "
+                f"predict little else: use LabeledOnly({name}(...)) in its place."
+            )
+        frame = frame.f_back
+    return ""
 
 
 def _naming_unknown_parameters(init: Callable[..., None]) -> Callable[..., None]:
@@ -226,6 +257,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if doubt := describe_scales(pairs.points, names):
             doubts.append(ScaleWarning(doubt))
         if isinstance(pairs.labels, ClassLabels) and (doubt := describe_labels(to_host(y))):
+            doubts.append(UserWarning(doubt))
+        if doubt := describe_classifier_around(to_host(y)):
             doubts.append(UserWarning(doubt))
         return doubts
 

@@ -105,18 +105,14 @@ def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
     texts["size"] = np.where(k % 2, "L", "S")
     table = points.join(texts).assign(code=k + 7)
     table.assign(species=labels).to_csv("flowers.csv", index=False)
-    options = "--drop code --one-hot color --one-hot size --impute median"
+    options = "--drop code --one-hot color --one-hot size --impute median --scale-text value"
     result = run(f"{FIT} {options}")
     assert (result.exit_code, result.stderr) == (0, "")
     hot = points.join(pd.get_dummies(texts, prefix_sep="=", dtype=float).drop(columns="size=L"))
     model = load_model("m.npz")
     assert model.feature_names_in_.tolist() == hot.columns.tolist()
-    before = make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit(hot)
-    for text in ("color=", "size="):  # each column of text counts once
-        coded = hot.columns.str.startswith(text)
-        before[-1].scale_[coded] = np.sqrt(before[-1].var_[coded].sum())
-    Z = before.transform(hot)
-    by_hand = SERAPH().fit(Z, labels).transform(Z)  # a fit of its own: the same to rounding
+    expected = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), SERAPH())
+    by_hand = expected.fit(hot, labels).transform(hot)  # a fit of its own: the same to rounding
     np.testing.assert_allclose(model.transform(hot), by_hand, rtol=1e-9, atol=1e-9)
     for new, noted in ((table[:5], ""), (table[:5].assign(color="pink"), "'color' has values not")):
         new.to_csv("new.csv", index=False)
@@ -127,20 +123,23 @@ def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
             assert np.array_equal(read_rows("z.csv")[0], model.transform(hot[:5]))
 
 
-def test_a_column_of_text_counts_as_much_as_one_of_numbers(flowers):
+@pytest.mark.parametrize("scale", ["column", "none"])
+def test_a_column_of_text_counts_as_much_as_one_of_numbers(flowers, scale):
     points, labels = flowers
     color = np.array(["red", "blue", "green", "gray"])[np.arange(150) % 7 % 4]
     points.assign(color=color, species=labels).to_csv("flowers.csv", index=False)
-    assert run(f"{FIT} --one-hot color").exit_code == 0
+    assert run(f"{FIT} --one-hot color --scale-text {scale}").exit_code == 0
     model = load_model("m.npz")
     hot = pd.get_dummies(points.assign(color=color), prefix_sep="=", dtype=float)
     Z = model[:-1].transform(hot[model.feature_names_in_])
     np.testing.assert_allclose(Z[:, :4], StandardScaler().fit_transform(points))
     shares = np.unique(color, return_counts=True)[1] / 150
     total = np.sum(shares * (1.0 - shares))
-    np.testing.assert_allclose(np.sum(np.var(Z[:, 4:], axis=0)), 1.0)
+    np.testing.assert_allclose(
+        np.sum(np.var(Z[:, 4:], axis=0)), 1.0 if scale == "column" else total
+    )
     gaps = np.ptp(Z[:, 4:], axis=0)  # between a value and another: the same for all
-    np.testing.assert_allclose(gaps, 1.0 / np.sqrt(total))
+    np.testing.assert_allclose(gaps, 1.0 / np.sqrt(total) if scale == "column" else 1.0)
 
 
 def test_what_is_kept_of_a_table_comes_first_and_as_it_is_written(flowers):

@@ -3,6 +3,8 @@ workflow on half-labeled wine."""
 
 from __future__ import annotations
 
+from warnings import catch_warnings, simplefilter
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 
@@ -161,6 +165,23 @@ def test_failure_path_half_labeled(metric, message):
         REFUSED[message](metric)
 
 
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda last: make_pipeline(SERAPH(), last), "LogisticRegression"),
+        (lambda last: VotingClassifier([("a", make_pipeline(SERAPH(), last))]), "Voting"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The learned metric is zero", "ignore:lbfgs failed")
+def test_a_classifier_that_would_learn_the_unknown_class_is_named_by_the_fit(make, named):
+    with pytest.warns(UserWarning, match=f"^{named}.* learns -1, .* use LabeledOnly"):
+        make(LogisticRegression()).fit(X, Y)
+    with catch_warnings():
+        simplefilter("error")
+        make_pipeline(SERAPH(), LabeledOnly(LogisticRegression())).fit(X, Y)
+        make_pipeline(SERAPH(), SelfTrainingClassifier(LogisticRegression())).fit(X, Y)
+
+
 # The whole workflow
 
 
@@ -181,5 +202,6 @@ def test_workflow_on_wine_with_four_fifths_of_the_labels_unknown():
     accuracy = known_accuracy(search, X_test, y_test)
     assert search.best_score_ > 0.6  # on 21 points: one of them is 5 %
     assert accuracy > 0.8
-    without = pipeline(KNeighborsClassifier()).fit(X, half)
+    with pytest.warns(UserWarning, match="KNeighborsClassifier learns -1"):
+        without = pipeline(KNeighborsClassifier()).fit(X, half)
     assert accuracy > known_accuracy(without, X_test, y_test) + 0.3
