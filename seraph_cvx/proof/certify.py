@@ -48,8 +48,8 @@ INSIDE = 2.0**-20
 NEAR = 1e-6
 """A relative gap that is good enough not to solve the problem again."""
 
-ROUGH = 1e-3
-"""A relative gap for which a quadratic program is solved once more: that takes little time."""
+ROUGH, MOST_AGAIN = 1e-3, 10.0
+"""A relative gap for which a quadratic program is solved once more, and for how many seconds."""
 
 MOST_BRACKETED = 3_000
 """Rows and columns of a quadratic program up to which linear programs are the quicker proof."""
@@ -385,7 +385,8 @@ def _search(
         gap = evidence.gap(program)
         if steps.is_over or gap <= NEAR or gap < enough or evidence.moved:
             break
-        found = _solved(program, solver, tolerance, steps)
+        most = MOST_AGAIN if enough == ROUGH and gap < math.inf else math.inf
+        found = _solved(program, solver, tolerance, steps, most)
         if found is not None:
             _prove(evidence, program, found, tolerance, steps, is_whole)
             enough = ROUGH if program.is_polyhedral else math.inf
@@ -432,11 +433,13 @@ def _search_without(
     return found
 
 
-def _solved(program: ConicProgram, solver: str, tolerance: float, steps: Steps) -> Start | None:
+def _solved(
+    program: ConicProgram, solver: str, tolerance: float, steps: Steps, most: float
+) -> Start | None:
     """The answer of a solver to a program, or to that in which constraints may be off."""
     steps.begin(f"solving with {solver}")
     try:
-        found = solve(relaxed(program, tolerance), solver, steps.seconds_left)
+        found = solve(relaxed(program, tolerance), solver, min(most, steps.seconds_left))
     except KeyboardInterrupt:
         steps.interrupt()
         return None
