@@ -371,7 +371,7 @@ def _search(
         for proof in prove_polyhedral(program, None, tolerance, steps):
             evidence.add_exact(proof)
     elif not tolerance:
-        ends = consistent_ends(program, start)
+        ends = consistent_ends(program, start, {})
         if ends:
             moved = _search_without(program, start, ends, steps, is_whole)
             if moved.is_worth_something:
@@ -409,10 +409,9 @@ def _search_without(
     most = max(abs(end - Fraction(program.b[i])) for i, end in ends.items())
     steps.append(f"infeasible as doubles: equations contradict each other by {float(most):.1e}")
     rows = np.delete(np.arange(len(program.b)), list(ends))
-    if start is not None:
-        start = start._replace(s=start.s[rows], y=start.y[rows])
+    inner = start and start._replace(s=start.s[rows], y=start.y[rows])
     smaller = reduced(program, rows, np.arange(len(program.c)))
-    found = _search(smaller, start, 0.0, steps, is_whole)
+    found = _search(smaller, inner, 0.0, steps, is_whole)
 
     def whole(y: Vector) -> Vector:
         """The multipliers with zeros for the equations that were left out."""
@@ -429,7 +428,8 @@ def _search_without(
     if found.ray_dual is not None:
         found.ray_dual = whole(found.ray_dual)
     else:
-        found.moved = ends
+        moved = {int(rows[i]): end for i, end in (found.moved or {}).items()}
+        found.moved = consistent_ends(program, start, moved) | moved
     return found
 
 

@@ -216,10 +216,12 @@ def dependence(program: ConicProgram) -> Dependence:
     return found._replace(kept=prover.zero[found.kept])
 
 
-def consistent_ends(program: ConicProgram, start: Start | None) -> dict[int, Fraction]:
+def consistent_ends(
+    program: ConicProgram, start: Start | None, moved: dict[int, Fraction]
+) -> dict[int, Fraction]:
     """Right sides of equations that contradict others by rounding, with which they do not.
 
-    Empty where one contradicts others by more.
+    Empty where one contradicts others by more. Right sides of the others may have been moved.
     """
     found = dependence(program).contradictions
     zero, ends = ConeProduct(program.cones).zero, {}
@@ -227,10 +229,15 @@ def consistent_ends(program: ConicProgram, start: Start | None) -> dict[int, Fra
     if start is not None and start.is_finite:
         sizes = sizes + abs(program.A.tocsr()[zero]) @ np.abs(start.x)
     for multipliers, size in found:
-        i, off = next(iter(multipliers)), abs(float(size))
-        if not off <= ROUNDED * sum(abs(float(z)) * sizes[k] for k, z in multipliers.items()):
+        if not abs(float(size)) <= ROUNDED * sum(
+            abs(float(weight)) * sizes[k] for k, weight in multipliers.items()
+        ):
             return {}
-        ends[int(zero[i])] = Fraction(program.b[zero[i]]) - size
+        rows = [int(zero[k]) for k in multipliers]
+        b = {i: Fraction(program.b[i]) for i in rows}
+        steps = zip(rows, multipliers.values(), strict=True)
+        change = sum((w * (moved[i] - b[i]) for i, w in steps if i in moved), Fraction(0))
+        ends[rows[0]] = b[rows[0]] - size - change
     return ends
 
 

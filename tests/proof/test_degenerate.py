@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy
+from conic_stress import instance
 
 from seraph_cvx.proof import certify, certify_problem, check_certificate, cones, gram
 from seraph_cvx.proof.certify import _searched
@@ -142,6 +143,17 @@ def test_only_contradictions_by_rounding_are_moved():
     pair = x[0] + x[1]
     problem = cp.Problem(cp.Minimize(x[2]), [pair <= 0, pair >= 1e-4, x[2] == 1e10])
     assert certify_problem(problem).infeasible
+
+
+@pytest.mark.parametrize("seed", [16, 124])
+def test_all_right_sides_that_were_moved_are_in_the_claim(seed, tmp_path):
+    """Equations that contradict others are moved, and then rows that contradict those."""
+    problem = instance("contradicting by rounding", seed).problem
+    certificate = certify_problem(problem)
+    assert "moved by at most" in certificate.claim
+    path = tmp_path / "moved.json"
+    path.write_text(certificate.to_json())
+    assert check_certificate(path).valid
 
 
 @pytest.mark.parametrize("left", [2.8e-17, 1e-9])
