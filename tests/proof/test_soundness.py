@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +12,12 @@ from conic_stress import (
     FAMILIES,
     INFINITY,
     PAIRS,
+    as_claimed,
     drafted,
     false_claims,
     instance,
     judged,
+    judged_answer,
     row_kinds,
 )
 from flint import ctx, fmpq
@@ -83,3 +87,15 @@ def test_a_false_claim_would_be_seen(family):
         side = {"lower": (0.0, math.inf), "upper": (-math.inf, 0.0)}
         wrong = "upper" if made.low > 0 else "lower"
         assert false_claims(made, *side[wrong], False, False) == [wrong]
+
+
+def test_a_claim_of_a_changed_form_is_judged_by_the_optimum_of_that_form():
+    """By half of what is added to the diagonal times |x|^2, at most; twice that is allowed."""
+    made = instance("larger, sparse, quadratic", 21)
+    point = SimpleNamespace(primal=SimpleNamespace(x=[Fraction(3)] * 44))
+    plain = SimpleNamespace(claim="the optimal value lies in [1, 2]", evidence=point)
+    assert as_claimed(made, plain) is made
+    changed = SimpleNamespace(claim="up to 1e-11 added to the diagonal of P", evidence=point)
+    judged = as_claimed(made, changed)
+    assert judged.high - made.high == made.low - judged.low == Fraction(1e-11 * 44 * 9)
+    assert judged_answer(made, np.random.default_rng([21, 3])) == []
