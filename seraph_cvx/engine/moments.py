@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -166,7 +167,9 @@ class PairMoments:
         """
         T, Q = self.core_whitening, self.span
         rough = T.T @ self.core_moment
-        inverse: FloatArray = np.asarray(np.linalg.solve(rough @ T, rough), dtype=np.float64)
+        inverse: FloatArray = rough
+        with suppress(np.linalg.LinAlgError):  # singular, where rounding has lost a direction
+            inverse = np.asarray(np.linalg.solve(rough @ T, rough), dtype=np.float64)
         return read_only(inverse if Q is None else inverse @ Q.T)
 
     @cached_property

@@ -32,6 +32,7 @@ def program(folder, *options):
     return CliRunner().invoke(libraries.app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_each_file_is_solved_and_proved_and_finished_ones_are_kept(tmp_path):
     folders = [tmp_path / "netlib", tmp_path / "sdplib"]
     for folder in folders:

@@ -101,7 +101,9 @@ CASES = {
 """Problems, solvers whose answers are the start, and the gaps that are proven."""
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "smoothing")) for n in CASES]
+)
 def test_what_solvers_answer_is_proven(name):
     state, solver, gap = CASES[name]
     problem = state()
