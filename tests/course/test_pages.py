@@ -275,7 +275,7 @@ def turn_over(page):
     assert len(names) == len({*names})  # a frame of the same name in a hidden slide cuts nothing
     for number in range(1, slides.count() + 1):
         here = page.locator(".slide:visible")
-        assert page.url.endswith(f"#slide-{number}")
+        page.wait_for_function("number => location.hash === `#slide-${number}`", arg=number)
         assert here.locator("h1, h2").count() == 1
         assert here.locator(".moving, .drag, table").count() <= 1
         steps = here.locator(":scope > ul:not(.beside) > li")
@@ -285,6 +285,7 @@ def turn_over(page):
             page.keyboard.press("ArrowRight")
         assert slides.nth(number - 1).is_visible() == (number == slides.count())
         page.goto(f"{page.url.partition('#')[0]}#slide-{number}")
+        slides.nth(number - 1).wait_for(state="visible")
         assert page.locator(".slide:visible").evaluate(ILLEGIBLE) == []
         page.keyboard.press("ArrowRight")
     printed = page.pdf(prefer_css_page_size=True)
