@@ -11,19 +11,14 @@ from evidence.library_proofs import solver_for
 from typer.testing import CliRunner
 
 SDPA = "1\n1\n{order}\n1.0\n0 1 1 1 1.0\n1 1 1 1 1.0\n"
-MPS = """NAME T
-ROWS
- N cost
- G sum
-COLUMNS
-    x cost 2.0 sum 1.0
-    y cost 3.0 sum 1.0
-RHS
-    RHS sum {sum}
-BOUNDS
- UP BND x 10
- UP BND y 10
-ENDATA
+LP = """Minimize
+ cost: 2 x + 3 y
+Subject To
+ sum: x + y = {sum}
+Bounds
+ 0 <= x <= 10
+ 0 <= y <= 10
+End
 """
 
 
@@ -37,18 +32,18 @@ def test_each_file_is_solved_and_proved_and_finished_ones_are_kept(tmp_path):
     folders = [tmp_path / "netlib", tmp_path / "sdplib"]
     for folder in folders:
         folder.mkdir()
-    (folders[0] / "true.mps").write_text(MPS.format(sum=4.0))
-    (folders[0] / "false.mps").write_text(MPS.format(sum=21.0))
+    (folders[0] / "true.lp").write_text(LP.format(sum=4.0))
+    (folders[0] / "false.lp").write_text(LP.format(sum=21.0))
     (folders[1] / "small.dat-s").write_text(SDPA.format(order=2))
     assert program(tmp_path, "--only", "netlib/*").exit_code == 0
     answer = program(tmp_path, "--resume")
     assert answer.exit_code == 0
     assert "small.dat-s: proved" in answer.output
-    assert "true.mps" not in answer.output
+    assert "true.lp" not in answer.output
     with (tmp_path / "out" / "proven-intervals.csv").open(newline="") as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
-    assert float(rows["true.mps"]["lower"]) == float(rows["true.mps"]["upper"]) == 8.0
-    assert [rows[name]["outcome"] for name in ("false.mps", "true.mps", "small.dat-s")] == [
+    assert float(rows["true.lp"]["lower"]) == float(rows["true.lp"]["upper"]) == 8.0
+    assert [rows[name]["outcome"] for name in ("false.lp", "true.lp", "small.dat-s")] == [
         "infeasible",
         "exact",
         "proved",
