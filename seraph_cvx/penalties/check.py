@@ -64,11 +64,11 @@ def check_penalty(
     matrices: Sequence[ArrayLike] = (),
     n_matrices: int = 10,
 ) -> PenaltyReport:
-    """Test at random matrices what a certificate and the solvers rely on.
+    """Test, at random matrices, the properties that certificates and solvers rely on.
 
-    That `value` is convex with this `subgradient`, that `conjugate` is its conjugate, and that
-    `prox`, where the block has it, is the proximal step. Tests find mistakes; they prove nothing. A
-    mistake in `expression` or `constraints` is seen by the certificate of what was solved.
+    These are: `value` is convex with this `subgradient`, `conjugate` is its conjugate, and `prox`,
+    if the block has it, is the proximal step. Tests find mistakes; they prove nothing. A mistake in
+    `expression` or `constraints` shows in the certificate of the solution.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_penalty(
     seed : int
         The seed of the random matrices.
     matrices : sequence of (m, m) array_like
-        Matrices to test too. Needed only for a constraint that no random matrix satisfies.
+        Further matrices to test; needed only for a constraint that no random matrix satisfies.
     n_matrices : int
         How many random matrices of each kind.
 
