@@ -274,7 +274,7 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
 
 def _is_within(rows: IntArray, group: IntArray) -> NDArray[np.bool_]:
     """Which pairs have both points in one group."""
-    return np.asarray(group[rows[:, 0]] == group[rows[:, 1]])
+    return group[rows[:, 0]] == group[rows[:, 1]]
 
 
 def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | None:

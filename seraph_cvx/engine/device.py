@@ -165,4 +165,4 @@ class DeviceSums:
         matrix = (Z.T * degrees) @ Z - cross - cross.T
         spread = spread_of(degrees, Z, self.sizes)
         totals = to_numbers([terms.in_order(sums)])[0]
-        return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))
+        return Swept(totals, to_host(matrix), to_host(spread))

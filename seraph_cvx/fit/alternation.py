@@ -438,7 +438,7 @@ def _first_factor(objective: MStepObjective) -> FloatArray:
     points = objective.pairs.points
     spread = 2.0 * float(np.sum(np.var(points, axis=0)))
     size = np.sqrt((1.0 + objective.threshold) / spread) if 0.0 < spread < np.inf else 1.0
-    return np.asarray(size * objective.directions)
+    return size * objective.directions
 
 
 _CURES = {

@@ -240,7 +240,7 @@ class _Entries:
     def outer_products(self, rows: IntArray) -> FloatArray:
         """The entries of v v', one row per pair."""
         V = self.points[rows[:, 0]] - self.points[rows[:, 1]]
-        return np.asarray(V[:, self.i] * V[:, self.j])
+        return V[:, self.i] * V[:, self.j]
 
     def scores(self, A: cp.Variable, rows: IntArray) -> cp.Expression:
         """The scores v'Av - eta of pairs."""

@@ -162,7 +162,7 @@ class Penalty(ABC):
         def bend(D: FloatArray) -> FloatArray:
             """How the gradient changes along D, by a central difference."""
             h = DIFFERENCE * (1.0 + np.linalg.norm(A)) / max(float(np.linalg.norm(D)), 1e-300)
-            return np.asarray((self.subgradient(A + h * D) - self.subgradient(A - h * D)) / (2 * h))
+            return (self.subgradient(A + h * D) - self.subgradient(A - h * D)) / (2 * h)
 
         return TermPoint(self.value(A), gradient, bend)
 

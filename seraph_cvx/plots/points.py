@@ -74,7 +74,7 @@ def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str
 def principal_directions(points: FloatArray) -> FloatArray:
     """The principal directions as columns, widest first, with signs that make their sums >= 0."""
     directions = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))[1][:, ::-1]
-    return np.asarray(directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
+    return directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0)
 
 
 def is_strip(coordinates: FloatArray) -> bool:
@@ -247,7 +247,6 @@ class MetricDisplay(Display):
         model: Any,
         X: ArrayLike,
         y: ArrayLike | None = None,
-        threshold: float | None = None,
         **more: Any,
     ) -> Self:
         """Show the metric of a fitted model: A = L'L of its `components_`, eta its `threshold`.
@@ -258,17 +257,16 @@ class MetricDisplay(Display):
 
         Parameters
         ----------
-        model : SERAPH or another fitted metric learner
-        X, y, threshold, **more
-            As for :meth:`from_result`; a model without a threshold needs one.
+        model : SERAPH or PairSERAPH, fitted
+        X, y, **more
+            As for :meth:`from_result`.
         """
         if hasattr(model, "kernel"):
             raise ValueError(
                 f"{type(model).__name__} has a metric on the feature space of its kernel, which "
                 "the features of X do not show: draw the columns of model.transform(X)."
             )
-        eta = threshold_of(model, threshold)
-        return cls.from_result(model.get_mahalanobis_matrix(), X, y, eta, **more)
+        return cls.from_result(model.get_mahalanobis_matrix(), X, y, model.threshold, **more)
 
     def _draw(self, *axes: Axes) -> None:
         draw_ball(axes[0], self.before, self.section, self.threshold)
@@ -282,15 +280,3 @@ class MetricDisplay(Display):
 
     def _layout(self) -> Layout:
         return Layout("The points and the ball of the metric", 2, SLIDE_WIDTH)
-
-
-def threshold_of(model: Any, threshold: float | None) -> float:
-    """The threshold eta as given, or that of the model."""
-    if threshold is None:
-        threshold = getattr(model, "threshold", None)
-    if threshold is None:
-        raise ValueError(
-            f"{type(model).__name__} has no parameter `threshold`: give threshold=, the squared "
-            "distance at which a pair is as likely similar as dissimilar."
-        )
-    return check_number(threshold, "threshold", 0.0, strict=True)

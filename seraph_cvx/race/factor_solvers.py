@@ -67,7 +67,7 @@ def on_factor(
 def first_factor(program: PairProgram, rank: int) -> FloatArray:
     """A random factor, the same each time, of a metric that separates pairs."""
     L = np.random.default_rng(0).standard_normal((len(program.recession), rank))
-    return np.asarray(L * (program.typical_size**0.5 / np.linalg.norm(L)))
+    return L * (program.typical_size**0.5 / np.linalg.norm(L))
 
 
 def with_more_columns(point: FactorPoint, tol: float, most: int) -> FloatArray | None:

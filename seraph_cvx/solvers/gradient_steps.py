@@ -38,7 +38,7 @@ class Coordinates:
 
     def factor(self, B: FloatArray) -> FloatArray:
         """A factor F of the metric: A = T B T' = FF'."""
-        return np.asarray(self.T @ factor(B).T)
+        return self.T @ factor(B).T
 
 
 class Iterate(NamedTuple):

@@ -184,7 +184,7 @@ def solve_at_kappa(data: ClaimData, kappa: float) -> FloatArray:
     s = state_squared_distances(A, data.labeled) - data.threshold
     loss = cp.sum(cp.logistic(cp.multiply(-kappa * data.labels, s)))
     solve_conic(cp.Problem(cp.Minimize(loss + data.trace_weight * cp.trace(A))))
-    return symmetrize(np.asarray(A.value))
+    return symmetrize(A.value)
 
 
 def simplified(data: ClaimData, kappa: float, mu: float) -> ClaimData:

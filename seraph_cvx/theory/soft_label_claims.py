@@ -36,7 +36,7 @@ def solve_soft_labels(d: FloatArray, mu: float, eta: float) -> tuple[FloatArray,
     goal = cp.sum(cp.rel_entr(q, np.exp(log_p))) + mu * cp.sum(xi)
     surprise = cp.sum(cp.multiply(q, -log_p), axis=1)
     solve_conic(cp.Problem(cp.Minimize(goal), [surprise <= xi, cp.sum(q, axis=1) == 1]))
-    both = np.maximum(np.asarray(q.value), 0.0)
+    both = np.maximum(q.value, 0.0)
     similar = both[:, 0] / np.sum(both, axis=1)
     return similar, paper.e_step_objective(similar, d, mu=mu, eta=eta)
 
