@@ -80,7 +80,6 @@ def _m_step(objective: MStepObjective) -> dict[str, Any]:
         "similar": pairs.similar.tolist(),
         "dissimilar": pairs.dissimilar.tolist(),
         "confidence": _hex(pairs.confidence),
-        "drawn": None,
         "unlabeled_weight": objective.mu.hex(),
         "threshold": _hex(objective.threshold),
         "sharpness": _hex(objective.sharpness),
