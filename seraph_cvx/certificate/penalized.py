@@ -155,12 +155,6 @@ def _all_finite(
     return multipliers
 
 
-def _zero_multipliers(objective: MStepObjective) -> list[Multiplier] | None:
-    """The multipliers Z_j = 0; None where a conjugate is not finite there."""
-    m = objective.pairs.n_features
-    return _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
-
-
 def _dual_bounds(
     objective: MStepObjective,
     bounds: PairBounds,
@@ -168,7 +162,8 @@ def _dual_bounds(
     guesses: Sequence[FloatArray | None] | None,
 ) -> Iterator[LowerBound]:
     """Lower bounds on F from the multipliers, one after the other; the last is that of Z = 0."""
-    coordinates, zero = _coordinates(objective), _zero_multipliers(objective)
+    coordinates, m = _coordinates(objective), objective.pairs.n_features
+    zero = _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
     at_zero = math.inf if zero is None else at_most(*(one.conjugate for one in zero))
     for multipliers in _multipliers_at(objective, bounds, L, guesses):
         shifted = with_multipliers(bounds, coordinates, multipliers)
