@@ -95,12 +95,11 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
         "formula": NONLINEAR_ENTRANTS,
         "factor": FACTOR_ENTRANTS,
     }
-    return {kind: [*found, *_tuned(found)] for kind, found in kinds.items()}
-
-
-def _tuned(known: Sequence[Entrant]) -> list[Entrant]:
-    """Those of the entrants that have a second setting, with it."""
-    return [entrant.tuned(**TUNED[entrant.label]) for entrant in known if entrant.label in TUNED]
+    return {
+        kind: found
+        + [entrant.tuned(**TUNED[entrant.label]) for entrant in found if entrant.label in TUNED]
+        for kind, found in kinds.items()
+    }
 
 
 TUNED: dict[str, dict[str, Any]] = {
