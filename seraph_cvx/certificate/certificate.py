@@ -40,20 +40,20 @@ class Certificate:
     Attributes
     ----------
     primal_value : float
-        Not below f(LL'), L = `factor`.
+        An upper bound on f(LL'), L = `factor`.
     dual_value : float
-        Not above D at a dual point that is proven feasible: no PSD matrix has a smaller f. With
-        penalties, read F for f, and D less their conjugates for D.
+        A lower bound on D at a dual point that is proven feasible, so no PSD matrix has a smaller
+        f. With penalties, F takes the place of f, and D minus their conjugates that of D.
     dual_point : str
-        Which one: "gradient" (r = sigma(-s), no move was needed), "toward p = 1",
+        Which dual point: "gradient" (r = sigma(-s), which needed no correction), "toward p = 1",
         "toward p = b/c" or "p = b/c"; empty where nothing could be proven.
     factor : (m, rho) array
-        L, taken as the doubles they are: LL' is PSD, and as near to A as rounding and the
-        constraints among the penalties allow.
+        L, its entries taken as exact: LL' is PSD, and as near to A as rounding and the constraints
+        among the penalties allow.
     objective : MStepObjective or None
         The M-step.
     lower : LowerBound or None
-        How the dual point is found again; None where nothing could be proven.
+        How to find the dual point again; None if nothing could be proven.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Certificate:
 
     @property
     def duality_gap(self) -> float:
-        """How far f(LL') may be from inf f: primal_value - dual_value, rounded up."""
+        """An upper bound on f(LL') - inf f: primal_value - dual_value, rounded up."""
         gap = self.primal_value - self.dual_value
         return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
 
@@ -94,7 +94,7 @@ class Certificate:
         return gap if gap in (0.0, math.inf) else math.nextafter(gap / size, math.inf)
 
     def with_bound_of(self, other: Certificate | LowerBound) -> Self:
-        """The certificate with the other's lower bound, of the same M-step, if that is better."""
+        """The certificate, with the other's lower bound on the same M-step if that is better."""
         if not other.dual_value > self.dual_value:
             return self
         lower = (

@@ -58,20 +58,20 @@ class HeldOut:
     n : int
         The number of labeled points, each of which was held out.
     n_fits : int
-        How often the metric was learned anew.
+        How many times the metric was learned anew.
     errors : dict
-        By the name of each classifier its share of wrong points.
+        The error rate of each classifier, by its name.
     classifier : str
         The choice: the vote, unless another one is better by 1.5 standard errors.
     keeps_metric : bool
         Whether the learned metric is kept: whether classifiers have fewer errors in it, on average,
         than in the plain features.
     gain : float
-        How much smaller the error of the choice is than that of the baseline; that one of several
-        was chosen is allowed for.
+        How much smaller the error of the choice is than that of the baseline, corrected for
+        choosing the best of several.
     margin : float
         The 95 % interval of the gain is gain +- margin: Bonett and Price's (2012) for differences
-        of paired shares, wider by Nadeau and Bengio's factor for overlapping training sets.
+        of paired shares, widened by Nadeau and Bengio's factor for overlapping training sets.
     seconds : float
         What the folds took.
     """
@@ -92,7 +92,7 @@ class HeldOut:
 
     @property
     def error(self) -> float:
-        """The error to expect of the choice on other points."""
+        """The expected error of the choice on other points."""
         return min(1.0, max(0.0, self.baseline - self.gain))
 
     @property

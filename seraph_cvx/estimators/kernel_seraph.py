@@ -37,15 +37,15 @@ class _Parameters(Parameters, KernelParameters):
 
 
 class KernelSERAPH(_Parameters, BaseSERAPH):
-    """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
+    """Learn a metric in the feature space of a kernel, as SERAPH does in the space of the features.
 
-    It minimizes what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
-    ||x - x'||_A, exactly.
+    It minimizes exactly the objective of :class:`seraph_cvx.SERAPH`, with ||phi(x) - phi(x')||_A in
+    place of ||x - x'||_A.
 
-    A metric on the feature space only matters on the span of the training points, and the trace
-    penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
-    none rescaled, are an isometry on that span, so that SERAPH in these coordinates is SERAPH in
-    the feature space. Appendix C.2 of the paper is not available: this is derived here.
+    Only the restriction of the metric to the span of the training points matters, and the trace
+    penalty makes it zero outside that span. Kernel PCA with all components kept and none rescaled
+    is an isometry on that span, so SERAPH in its coordinates is SERAPH in the feature space.
+    Appendix C.2 of the paper is not available; this derivation is our own.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
     kernel_params : mapping, optional
         Passed to a callable kernel.
     unlabeled_weight, trace_weight, threshold, ...
-        As for :class:`seraph_cvx.SERAPH`. Of `penalties` only those that do not refer to the
+        As for :class:`seraph_cvx.SERAPH`. `penalties` may only contain those that do not refer to
         features: TraceBound, and Ridge and LogDet without a prior.
 
     Attributes

@@ -32,15 +32,15 @@ class ConvexityProof:
     Attributes
     ----------
     expression : str
-        Its label where it has one, else the atom and its shape.
+        The label of the expression if it has one, else its atom and shape.
     curvature, sign : str
         As CVXPY derives them: CONVEX, CONCAVE, AFFINE, CONSTANT or UNKNOWN; NONNEGATIVE, ...
     rule : str
-        The rule of disciplined convex programming that gives the curvature from the children's.
+        The rule of disciplined convex programming that derives the curvature from the children's.
     children : tuple of ConvexityProof
     refutation : Chord or None
-        Of an objective or constraint to which no rule applies: two points between which it is
-        proven not to be convex. None: not settled.
+        For an objective or constraint to which no rule applies, two points between which it is
+        proven not to be convex; None if the question is open.
 
     Examples
     --------
@@ -83,14 +83,14 @@ class ConvexityProof:
 def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     """Prove a problem convex by the rules of DCP, node by node, or look for a refutation.
 
-    A convex function minimized over a convex set is a convex problem: the rules see both. Where
-    no rule applies, two points are searched for between which convexity fails, with every value
-    enclosed; if none is found, the question is not settled.
+    A problem is convex if it minimizes a convex function over a convex set; the rules check both.
+    Where no rule applies, a search looks for two points between which convexity fails, with
+    rigorous bounds on every value; if it finds none, the question stays open.
 
     Parameters
     ----------
     problem : cvxpy.Problem
-        Any; for example ``state_m_step(objective)``.
+        Any problem, for example ``state_m_step(objective)``.
 
     Returns
     -------

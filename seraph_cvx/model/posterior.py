@@ -171,7 +171,8 @@ def e_step(
     threshold : float
         The squared distance eta at which a pair is as likely similar as dissimilar.
     sharpness : float, optional
-        None is the paper's 1 + mu, which solves (9) by Theorem 3; any other is not in the paper.
+        None means the paper's 1 + mu, which solves (9) by Theorem 3; other values are not in the
+        paper.
 
     Returns
     -------

@@ -62,11 +62,11 @@ def check_penalty(
     n_features: int | None = None,
     n_matrices: int = 10,
 ) -> PenaltyReport:
-    """Test at random matrices what a certificate and the solvers rely on.
+    """Test, at random matrices, the properties that certificates and solvers rely on.
 
-    That `value` is convex with this `subgradient`, that `conjugate` is its conjugate, and that
-    `prox`, where the block has it, is the proximal step. Tests find mistakes; they prove nothing. A
-    mistake in `expression` or `constraints` is seen by the certificate of what was solved.
+    These are: `value` is convex with this `subgradient`, `conjugate` is its conjugate, and `prox`,
+    if the block has it, is the proximal step. Tests find mistakes; they prove nothing. A mistake in
+    `expression` or `constraints` shows in the certificate of the solution.
 
     Parameters
     ----------

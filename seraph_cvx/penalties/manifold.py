@@ -13,7 +13,7 @@ def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int 
     """Sum the manifold term over a graph of nearest neighbors.
 
     nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2, with
-    w_ij = exp(-||x_i - x_j||^2 / t), t the mean squared length of an edge.
+    w_ij = exp(-||x_i - x_j||^2 / t), where t is the mean squared length of an edge.
 
     L = D - W is the Laplacian of the graph that joins each point to its nearest neighbors. The
     term is linear in A, so it only changes R of the M-step (11): every solver, statement and
@@ -26,13 +26,13 @@ def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int 
     laplacian_weight : float
         The weight nu >= 0 of the term.
     n_neighbors : int
-        Two points are joined where one is among the `n_neighbors` nearest of the other.
+        Two points are joined if one is among the `n_neighbors` nearest of the other.
 
     Returns
     -------
     (m, m) array
-        PSD. Appendix C.3 of the paper is not available: this is the usual form of manifold
-        regularization, not checked against it.
+        A PSD matrix. Appendix C.3 of the paper is not available; this is the usual form of manifold
+        regularization and could not be compared with it.
 
     Examples
     --------

@@ -161,7 +161,7 @@ class LogDet(PriorPenalty):
         return self.at(A).gradient
 
     def at(self, A: FloatArray) -> TermPoint:
-        """Value, gradient and second derivatives; infinite where A is singular but for rounding."""
+        """Value, gradient and second derivatives; infinite if A is numerically singular."""
         value, g = self.value(A), self.weight
         if not math.isfinite(value) or not is_clearly_definite(A):
             return TermPoint(math.inf, np.zeros_like(A), lambda D: D)

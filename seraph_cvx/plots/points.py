@@ -125,13 +125,13 @@ def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: floa
 
 @dataclass(eq=False)
 class MetricDisplay(Display):
-    """Show the unit ball of a metric among the points, and the points as it sees them.
+    """Show the points with the unit ball of a metric, and the points transformed by the metric.
 
-    Its edge {v: v'Av = eta} holds the pairs with p(+1) = 1/2 in eq. (8).
+    The boundary of the ball, {v: v'Av = eta}, is where p(+1) = 1/2 in eq. (8).
 
-    Left the points in a plane of the features, right the same points where Euclidean distances
-    are those of A. The ball is cut by the plane and centered at the mean of the points; both panels
-    have one scale for both axes.
+    The left panel shows the points in a plane of the features, the right panel the same points in
+    coordinates whose Euclidean distances are those of A. The ball is intersected with the plane and
+    centered at the mean of the points; in each panel both axes have the same scale.
 
     Parameters
     ----------
@@ -148,7 +148,8 @@ class MetricDisplay(Display):
     class_names : sequence of str, optional
         For labels that are positions in this sequence: their names in the legend.
     labeled : (n,) boolean array, optional
-        Which points had their label used: they are large, the others small. By default all are.
+        The points whose labels were used; they are drawn large, the others small. By default all
+        points.
 
     Examples
     --------
@@ -193,12 +194,12 @@ class MetricDisplay(Display):
         threshold : float
             eta of the ball.
         features : pair of int, optional
-            The two features whose plane is shown, left as they are, right by (U'AU)^(1/2). By
-            default left the two leading principal components of X, right the two leading
-            coordinates of L x, A = L'L.
+            The two features whose plane is shown: unchanged on the left, transformed by
+            (U'AU)^(1/2) on the right. By default, the left panel shows the two leading principal
+            components of X, and the right panel the two leading coordinates of L x, A = L'L.
         class_names : sequence of str, optional
         labeled : (n,) boolean array_like, optional
-            Which points of known class had their label used; by default all.
+            The points of known class whose labels were used; by default all.
 
         Examples
         --------
@@ -244,9 +245,9 @@ class MetricDisplay(Display):
     ) -> Self:
         """Show the metric of a fitted model: A = L'L of its `components_`, eta its `threshold`.
 
-        So the ball holds the differences that `predict_pairs` calls similar, unless its threshold
-        was calibrated. For the A of SERAPH's last M-step alone, before any share of the identity,
-        give its `m_step_metric_` to :meth:`from_result`.
+        The ball thus contains the differences that `predict_pairs` calls similar, unless its
+        threshold was calibrated. To show the matrix A of SERAPH's last M-step, before it is mixed
+        with the reference, pass `m_step_metric_` to :meth:`from_result`.
 
         Parameters
         ----------

@@ -115,9 +115,10 @@ def check_certificate(
     Returns
     -------
     CheckedCertificate
-        `valid` if every claim of the file follows from its numbers, else `reasons`. `lower` and
-        `upper` are the bounds proved here, rounded outward, and `assumptions` what the file adds
-        to its conic program: a tolerance, or bounds on variables. Nothing is raised for any file.
+        `valid` is true if every claim of the file follows from its numbers; if not, `reasons` says
+        why. `lower` and `upper` are the bounds proved here, rounded outward, and `assumptions` is
+        what the file adds to its conic program: a tolerance, or bounds on variables. No file,
+        however damaged, raises an error.
 
     Examples
     --------

@@ -31,8 +31,8 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     ----------
     solvers : sequence, optional
         Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, or
-        ``"name=module:function"`` of a function of your own, which takes an objective and returns a
-        matrix. Such a function itself. Or a pair of either and a dict of its options, such as
+        ``"name=module:function"`` for a function of your own, which takes an objective and returns
+        a matrix. Such functions themselves. Pairs of either and a dict of options, such as
         ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed.
 
     Examples
@@ -80,10 +80,10 @@ def _our_entrants() -> list[Entrant]:
 
 
 def kinds_of_entrants() -> dict[str, list[Entrant]]:
-    """The solvers of other packages by what they are given, installed or not.
+    """The solvers of other packages, installed or not, by the formulation they are given.
 
-    Conic ones get CVXPY's conic statement, those of formulas CVXPY's nonlinear one on the factor,
-    and methods on the factor our function with its derivatives, in our coordinates.
+    Conic solvers get CVXPY's conic program, formula solvers CVXPY's nonlinear program in the
+    factor; methods on the factor call our function and its derivatives, in our coordinates.
 
     Examples
     --------
@@ -123,7 +123,7 @@ _OUR_SOLVERS: dict[str, Callable[..., MStepSolution]] = {
 def our_solver(
     objective: MStepObjective, tol: float, time_limit: float, solver: str = "newton"
 ) -> Attempt:
-    """Solve by a solver of this package; only "newton" takes penalties.
+    """Solve an M-step by a solver of this package; only "newton" takes penalties.
 
     Examples
     --------
