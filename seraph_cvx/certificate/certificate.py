@@ -20,7 +20,6 @@ from typing import Self, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray, read_only
@@ -259,7 +258,8 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
         unlabeled = _unlabeled_within(objective, group)
         if unlabeled is None:
             continue
-        kept = _is_within(pairs.dissimilar, group)
+        first, second = group[pairs.dissimilar].T
+        kept = first == second
         c = [of_similar, of_dissimilar[kept], np.full(len(unlabeled), objective.mu)]
         apart = np.vstack([pairs.dissimilar[kept], unlabeled])
         if len(i) + len(apart) <= MOST_PAIRS:
@@ -270,11 +270,6 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
                 trace_weight=0.0,
                 threshold=objective.threshold,
             )
-
-
-def _is_within(rows: IntArray, group: IntArray) -> NDArray[np.bool_]:
-    """Which pairs have both points in one group."""
-    return group[rows[:, 0]] == group[rows[:, 1]]
 
 
 def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | None:

@@ -117,8 +117,7 @@ class Output:
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
-        endings = {target: (".npz",), self.picture: PICTURES}
-        endings |= {self.proof: (".json",)}
+        endings = {target: (".npz",), self.picture: PICTURES, self.proof: (".json",)}
         for path, allowed in endings.items():
             if path is not None:
                 check_output(path, allowed, file, may_replace=self.force)

@@ -126,11 +126,6 @@ class DeviceSums:
         coordinates, sizes = transformed(self.points, basis, shift, with_spread)
         return replace(self, coordinates=coordinates, sizes=sizes)
 
-    def with_matrix_points(self, Z: FloatArray, sizes: FloatArray) -> Self:
-        """The same distances, with v v' summed for the points Z."""
-        Z, sizes = (to_device_of(self.points, x) for x in (Z, sizes))
-        return replace(self, coordinates=Z, sizes=sizes)
-
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""

@@ -230,15 +230,6 @@ class PairMoments:
 
         return self._sweep(fourth_power)
 
-    def is_valid_for(self, regularizer: Regularizer) -> bool:
-        """Whether this whitening is valid for another R.
-
-        It depends on R only where some direction has no spread, and then only on its shape.
-        """
-        if self.regularizer.has_shape_of(regularizer):
-            return True
-        return bool(self.whitening.shape[0] == self.whitening.shape[1])
-
     def along(self, T: FloatArray) -> FloatArray:
         """The second moment in other coordinates, summed in them: T' C T."""
         return self.summed(self.sums.with_matrix_coordinates(T))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -173,9 +174,13 @@ def judge_by_folds(model: BaseSERAPH, pairs: PairSet, random_state: Any = None) 
     guesses = {
         name: np.zeros((repeats, n), dtype=np.int64) for name in (*CLASSIFIERS, "plain-vote")
     }
+    from .half_labeled import LabeledKFold
+
+    splitters = (LabeledKFold(n_folds, shuffle=True, random_state=seed) for seed in seeds)
+    folds = chain.from_iterable(one._iter_test_indices(codes, codes) for one in splitters)
     limit = Limit(clock + (np.inf if model.time_limit is None else model.time_limit))
     with model._watched(limit) as watch:
-        for k, held in enumerate(_folds(codes, n_folds, seeds)):
+        for k, held in enumerate(folds):
             if watch is not None:
                 watch.running = f"held-out labels, fit {k + 1} of {n_folds * repeats}"
                 watch.show_running()
@@ -198,15 +203,6 @@ def _with_fewer_others(pairs: PairSet, seed: int) -> PairSet:
     rows = np.union1d(members, drawn)
     labels = ClassLabels(np.searchsorted(rows, members), np.asarray(pairs.labels.classes))
     return PairSet(pairs.points[rows], labels)
-
-
-def _folds(codes: IntArray, n_folds: int, seeds: Sequence[int]) -> Iterator[IntArray]:
-    """Which labeled points are held out: each once in every repetition, class by class."""
-    from .half_labeled import LabeledKFold
-
-    for seed in seeds:
-        splitter = LabeledKFold(n_folds, shuffle=True, random_state=seed)
-        yield from splitter._iter_test_indices(codes, codes)
 
 
 def _learn_and_guess(model: BaseSERAPH, pairs: PairSet, held: IntArray) -> dict[str, FloatArray]:

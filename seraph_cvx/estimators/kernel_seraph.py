@@ -96,7 +96,13 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
             pairs = self._make_pairs(X, y, *constraints)
             for doubt in self._doubts_about_data(pairs, y):
                 warnings.warn(doubt, stacklevel=2)
-            self._refuse_features()
+            for block in self.penalties if isinstance(self.penalties, list | tuple) else ():
+                if isinstance(block, Penalty) and block.refers_to_features:
+                    raise ValueError(
+                        f"{block!r} refers to the features, and the metric of KernelSERAPH is one "
+                        "of the kernel's coordinates: leave it out, or use SERAPH. TraceBound, and "
+                        "Ridge and LogDet without a prior mean the same in all coordinates."
+                    )
             with one_blas_thread():
                 _, not_reached = self._minimize(self._embed(pairs))
         for warning in not_reached:
@@ -118,16 +124,6 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
             self.axes_ = coordinates = np.zeros((len(K), 1))
         self._check_n_components(coordinates.shape[1])
         return PairSet(coordinates, pairs.labels)
-
-    def _refuse_features(self) -> None:
-        """Refuse penalties that refer to the features."""
-        for block in self.penalties if isinstance(self.penalties, list | tuple) else ():
-            if isinstance(block, Penalty) and block.refers_to_features:
-                raise ValueError(
-                    f"{block!r} refers to the features, and the metric of KernelSERAPH is one of "
-                    "the kernel's coordinates: leave it out, or use SERAPH. TraceBound, and "
-                    "Ridge and LogDet without a prior mean the same in all coordinates."
-                )
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""

@@ -111,10 +111,6 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     >>> explain_convexity(cp.Problem(cp.Minimize(cp.sqrt(x)))).children[0].refutation is None
     False
     """
-    return _explain_problem(problem)
-
-
-def _explain_problem(problem: cp.Problem) -> ConvexityProof:
     goal = problem.objective.args[0]
     sign, is_right, rule = 1.0, goal.is_convex(), "minimizes a convex function over a convex set"
     if isinstance(problem.objective, cp.Maximize):
@@ -143,7 +139,7 @@ def _verdict(
 
 def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
     if isinstance(expression, cp.Problem):  # of partial_optimize
-        return _explain_problem(expression)
+        return explain_convexity(expression)
     if isinstance(expression, cp.constraints.constraint.Constraint):  # of indicator
         return _explain_constraint(expression)
     children = () if _is_leaf(expression) else tuple(map(_explain, _parts(expression)))
@@ -282,7 +278,8 @@ def _rule(expression: Any) -> str:
     if not (expression.is_convex() or expression.is_concave()):
         return "no DCP rule applies"
     if isinstance(expression, AddExpression):
-        return f"a sum of {_plural(expression)} terms"
+        curvatures = {str(arg.curvature).lower() for arg in expression.args} - {"constant"}
+        return f"a sum of {' and '.join(sorted(curvatures)) or 'constant'} terms"
     if isinstance(expression, NegExpression):
         return f"minus {_article(expression.args[0])} expression"
     if isinstance(expression, BinaryOperator):
@@ -310,8 +307,3 @@ def _composition_rule(expression: Any) -> str:
 def _article(expression: Any) -> str:
     word = str(getattr(expression, "curvature", expression)).lower()
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
-
-
-def _plural(expression: Any) -> str:
-    kinds = {str(arg.curvature).lower() for arg in expression.args} - {"constant"}
-    return " and ".join(sorted(kinds)) or "constant"

@@ -182,7 +182,10 @@ class PairProgram:
     ) -> _SampledHessian:
         """The estimate by some pairs, in accord with the gradient of all."""
         missing = half_gradient - np.sum([some.half_gradient for some in passes], axis=0)
-        return _SampledHessian(passes, _symmetric_solution(L, missing))
+        # the symmetric matrix D of least Frobenius norm with DL = `missing`
+        inverse = np.linalg.pinv(L, rcond=1e-6)
+        half = (missing - 0.5 * inverse.T @ (L.T @ missing)) @ inverse
+        return _SampledHessian(passes, half + half.T)
 
     def _drawn_passes(self, L: FloatArray, n_pairs: int) -> list[ListPass]:
         """Passes over pairs drawn at random: as many pairs of few points say less."""
@@ -375,13 +378,6 @@ class _SampledHessian(NamedTuple):
         return np.sum([*parts, self.missing @ D], axis=0)
 
 
-def _symmetric_solution(L: FloatArray, R: FloatArray) -> FloatArray:
-    """The symmetric matrix D of least Frobenius norm with DL = R, given that L'R is symmetric."""
-    inverse = np.linalg.pinv(L, rcond=1e-6)
-    half = (R - 0.5 * inverse.T @ (L.T @ R)) @ inverse
-    return half + half.T
-
-
 class WeightsPoint(NamedTuple):
     """Phi at weights of the features: value, gradient, Hessian-vector product.
 
@@ -421,6 +417,13 @@ class PenalizedProgram:
         mapped = T @ L
         terms = [term(symmetrize(mapped @ mapped.T)) for term in self.terms]
         gradient = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
+
+        def curvature(S: FloatArray) -> float:
+            more = T @ S
+            grown = more @ more.T
+            bends = (float(np.vdot(term.bend(grown), grown)) for term in terms)
+            return point.curvature(S) + sum(bends)
+
         return replace(
             point,
             value=point.value + sum(term.value for term in terms),
@@ -431,14 +434,8 @@ class PenalizedProgram:
                     point.make_hessian(rough), T, mapped, gradient, terms
                 )
             ),
-            curvature=lambda S: point.curvature(S) + _bend_along(terms, T @ S),
+            curvature=curvature,
         )
-
-
-def _bend_along(terms: Sequence[TermPoint], S: FloatArray) -> float:
-    """The second derivative of penalties as the metric grows along SS'."""
-    grown = S @ S.T
-    return sum(float(np.vdot(term.bend(grown), grown)) for term in terms)
 
 
 class _PenalizedHessian(NamedTuple):

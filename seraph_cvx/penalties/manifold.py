@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, IntArray, check_number, check_points
+from ..numerics.checks import FloatArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 
 
@@ -44,20 +44,15 @@ def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int 
     m = points.shape[1]
     if nu == 0.0:
         return np.zeros((m, m))
-    i, j = _neighbors(points, n_neighbors).T
+    if int(n_neighbors) != n_neighbors or n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
+    from sklearn.neighbors import kneighbors_graph
+
+    joined = kneighbors_graph(points, min(int(n_neighbors), len(points) - 1)).nonzero()
+    i, j = np.unique(np.sort(np.column_stack(joined), axis=1), axis=0).T
     V = points[i] - points[j]
     squares = np.sum(np.square(V), axis=1)
     weights = np.exp(-squares / max(float(np.mean(squares)), np.finfo(np.float64).tiny))
     # nu/2 w v v' summed over edges: nothing cancels, so the sum is PSD
     V = V * np.sqrt(nu * weights)[:, None]
     return symmetrize(V.T @ V)
-
-
-def _neighbors(points: FloatArray, n_neighbors: int) -> IntArray:
-    """The pairs of points, i < j, of which one is among the nearest of the other."""
-    from sklearn.neighbors import kneighbors_graph
-
-    if int(n_neighbors) != n_neighbors or n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
-    joined = kneighbors_graph(points, min(int(n_neighbors), len(points) - 1)).nonzero()
-    return np.unique(np.sort(np.column_stack(joined), axis=1), axis=0)

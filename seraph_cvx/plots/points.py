@@ -55,7 +55,8 @@ def scatter_by_class(
     if not np.all(known):
         scatter(~known, label=UNLABELED, s=20, c=GRAY, alpha=0.7, linewidths=0)
     for k, label in enumerate(sorted(set(y[known].tolist()))):
-        members, name = known & (y == label), class_name(label, class_names, 20)
+        members = known & (y == label)
+        name = legible(str(label if class_names is None else class_names[label]), 20)
         marker = MARKERS[(k + k // 8) % 8]  # 64 classes before one look comes twice
         look = {"c": PALETTE[k % 8], "marker": marker}
         if labeled is not None:
@@ -64,11 +65,6 @@ def scatter_by_class(
         scatter(members & used, label=name, zorder=3, **large, **look)
     if labeled is not None:  # no point, but a line of the legend
         scatter(known & ~known, c="white", label="labeled", **large)
-
-
-def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
-    """The name of a class in a legend or at a tick, in at most `width` characters."""
-    return legible(str(label if class_names is None else class_names[label]), width)
 
 
 def principal_directions(points: FloatArray) -> FloatArray:
@@ -183,7 +179,6 @@ class MetricDisplay(Display):
         y: ArrayLike | None = None,
         threshold: float = 1.0,
         features: tuple[int, int] | None = None,
-        feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
         labeled: ArrayLike | None = None,
     ) -> Self:
@@ -202,7 +197,7 @@ class MetricDisplay(Display):
             The two features whose plane is shown: unchanged on the left, transformed by
             (U'AU)^(1/2) on the right. By default, the left panel shows the two leading principal
             components of X, and the right panel the two leading coordinates of L x, A = L'L.
-        feature_names, class_names : sequences of str, optional
+        class_names : sequence of str, optional
         labeled : (n,) boolean array_like, optional
             The points of known class whose labels were used; by default all.
 
@@ -233,9 +228,8 @@ class MetricDisplay(Display):
             basis = np.eye(m)[:, list(features)]
             before = points @ basis
             after = before @ symmetric_root(basis.T @ A @ basis)
-            every = [f"feature {k}" for k in range(m)] if feature_names is None else feature_names
             before_names, after_names = (
-                [legible(f"{every[k]}{by}", 40) for k in features] for by in ("", ", transformed")
+                [f"feature {k}{by}" for k in features] for by in ("", ", transformed")
             )
         used = None if labeled is None else np.asarray(labeled, dtype=bool)
         section, names = basis.T @ A @ basis, (before_names, after_names)

@@ -28,10 +28,10 @@ Conic, version 1: "format": "seraph_cvx conic certificate", "version": 1, and
   (column, rows, multipliers). These two may be missing.
 
 M-steps, version 1: "format": "seraph_cvx m-step certificate", "version": 1, and
-- "m_step": points, similar, dissimilar (pairs i < j), confidence (or null), drawn (pairs or null),
-  unlabeled_weight, threshold, sharpness, at most one of soft_labels, previous_factor and
-  previous_metric, trace_weight, manifold_term (or null), penalties (kind, and numbers: see
-  `PENALTIES` in `m_step_checker.py`);
+- "m_step": points, similar, dissimilar (pairs i < j), confidence (or null), unlabeled_weight,
+  threshold, sharpness, at most one of soft_labels, previous_factor and previous_metric,
+  trace_weight, manifold_term (or null), penalties (kind, and numbers: see `PENALTIES` in
+  `m_step_checker.py`);
 - "claim": lower, upper; "primal": factor, or null;
 - "dual", or null: factor, anchor ("one" or "labels"), step, groups (or null), multipliers (a
   matrix for each penalty; for a bound on the trace a number, times I).

@@ -180,7 +180,9 @@ def chosen_entrants(
                 "options."
             )
         if not isinstance(one, str):
-            found = [own_entrant(_name_of(one), one, options, caller)]
+            has_name = callable(getattr(one, "name", None))  # of a class of CVXPY's kind
+            name = one.name() if has_name else getattr(one, "__name__", type(one).__name__)
+            found = [own_entrant(str(name), one, options, caller)]
         elif "=" in one:
             name, _, where = one.partition("=")
             found = [own_entrant(name, imported(name, where), options, caller)]
@@ -192,13 +194,6 @@ def chosen_entrants(
         twice = max(labels, key=labels.count)
         raise ValueError(f"Two solvers of the race are called {twice!r}: rename one of them.")
     return chosen
-
-
-def _name_of(solver: Any) -> str:
-    """The name under which a function or a class of CVXPY's kind races."""
-    if callable(getattr(solver, "name", None)):
-        return str(solver.name())
-    return getattr(solver, "__name__", "") or type(solver).__name__
 
 
 def imported(name: str, where: str) -> Callable[..., Any]:

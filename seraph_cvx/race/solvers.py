@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     ['newton', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
-        others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
-        return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
+        return _installed()
     chosen = chosen_entrants(solvers, _of_name, callable, f"{__name__}:_call_on_m_step")
     for entrant in chosen:
         name = entrant.solver.partition("(")[0]
@@ -54,24 +54,24 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     return chosen
 
 
+def _installed() -> list[Entrant]:
+    """All solvers that are installed."""
+    others = chain.from_iterable(kinds_of_entrants().values())
+    return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
+
+
 def _of_name(name: str) -> list[Entrant]:
     """The entrants of a name: those that are installed, at least one."""
-    others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
-    named = [e for e in [*_our_entrants(), *others] if name in (e.solver, e.label)]
-    able = [entrant for entrant in named if not entrant.obstacle]
+    able = [entrant for entrant in _installed() if name in (entrant.solver, entrant.label)]
     if not able:
-        raise ValueError(_why_not(name, named[0].obstacle if named else ""))
+        others = [*NONLINEAR_ENTRANTS, *FACTOR_ENTRANTS]
+        obstacles = (
+            entrant.obstacle for entrant in others if name in (entrant.solver, entrant.label)
+        )
+        reason = next(obstacles, f"There is no solver {name!r} for M-steps")
+        labels = ", ".join(entrant.label for entrant in _installed())
+        raise ValueError(f"{reason}. Those that are installed are {labels}.")
     return able
-
-
-def _why_not(name: str, reason: str) -> str:
-    """Why a name cannot race, and which ones can."""
-    others = (*NONLINEAR_ENTRANTS, *FACTOR_ENTRANTS)
-    here = [entrant for entrant in others if not entrant.obstacle]
-    known = [*_our_entrants(), *conic_entrants(), *here]
-    labels = ", ".join(entrant.label for entrant in known)
-    reason = reason or f"There is no solver {name!r} for M-steps"
-    return f"{reason}. Those that are installed are {labels}."
 
 
 def _our_entrants() -> list[Entrant]:
@@ -95,12 +95,11 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
         "formula": NONLINEAR_ENTRANTS,
         "factor": FACTOR_ENTRANTS,
     }
-    return {kind: [*found, *_tuned(found)] for kind, found in kinds.items()}
-
-
-def _tuned(known: Sequence[Entrant]) -> list[Entrant]:
-    """Those of the entrants that have a second setting, with it."""
-    return [entrant.tuned(**TUNED[entrant.label]) for entrant in known if entrant.label in TUNED]
+    return {
+        kind: found
+        + [entrant.tuned(**TUNED[entrant.label]) for entrant in found if entrant.label in TUNED]
+        for kind, found in kinds.items()
+    }
 
 
 TUNED: dict[str, dict[str, Any]] = {

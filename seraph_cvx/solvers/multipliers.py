@@ -127,8 +127,11 @@ def solve_penalized(
         gradient = objective.program.value_and_gradient(start)[1]
         multipliers = guess_multipliers(objective, start, gradient)
     built_in = _built_in(objective)
+    # a hundredth of the curvature of f: the smoother the envelope, the faster
+    size = float(np.linalg.norm(typical_metric(objective)))
+    first_weight = max(0.01 * objective.pair_total / max(size * size, 1e-300), 1e-300)
     envelopes = {
-        j: Envelope(block, multipliers[j], _first_weight(objective))
+        j: Envelope(block, multipliers[j], first_weight)
         for j, block in enumerate(penalties)
         if not (block.is_smooth or block is built_in)
     }
@@ -209,12 +212,6 @@ def _first_metric(
     minimize = _minimizer(few, smooth_terms, 30, deadline)[1]
     L = minimize(typical_metric(few), SUBSAMPLE_TOL)
     return symmetrize(L @ L.T)
-
-
-def _first_weight(objective: MStepObjective) -> float:
-    """A first rho, a hundredth of the curvature of f: the smoother the envelope, the faster."""
-    size = float(np.linalg.norm(typical_metric(objective)))
-    return max(0.01 * objective.pair_total / max(size * size, 1e-300), 1e-300)
 
 
 def _built_in(objective: MStepObjective) -> Penalty | None:
