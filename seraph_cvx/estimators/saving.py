@@ -144,8 +144,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
                 f"{header.get('package_version')}, and this seraph_cvx reads version "
                 f"{FORMAT_VERSION}: load and save it by a seraph_cvx that reads both, or fit again"
             )
-        is_pipeline = header.get("class") == "Pipeline"
-        return (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
+        if header.get("class") != "Pipeline":
+            return _rebuild(header, arrays)
+        *scalers, (last, model) = header["steps"]
+        steps = [(name, _rebuild(scaler, arrays, SCALERS)) for name, scaler in scalers]
+        return Pipeline([*steps, (last, _rebuild(model, arrays))])
     except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from error
 
@@ -220,13 +223,6 @@ def _describe(
             f"This {name} cannot be saved: {error}. Only numbers, strings, None, and sequences of "
             "them are written: give such a value."
         ) from None
-
-
-def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
-    """Rebuild the pipeline whose steps a record describes: scalers, then a model."""
-    *scalers, (last, model) = record["steps"]
-    steps = [(name, _rebuild(scaler, arrays, SCALERS)) for name, scaler in scalers]
-    return Pipeline([*steps, (last, _rebuild(model, arrays))])
 
 
 def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = MODELS) -> Any:
