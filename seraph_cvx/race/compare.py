@@ -110,7 +110,11 @@ def compare_solvers(
     """
     instances = _instances(objective_or_suite, progress)
     first = next(iter(instances.values()))
-    ladder = list(first.ladder) if tols is None else _ladder(tols)
+    ladder: Any = list(first.ladder)  # of tolerances, the loosest first
+    if tols is not None:
+        ladder = sorted({float(tol) for tol in tols}, reverse=True)
+        if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
+            raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
     chosen = first.entrants(solvers)  # which may take seconds: those of other packages are tried
     runs = _in_order(list(instances), chosen, ladder, check_count(repeats, "repeats"))
     settings = {
@@ -163,14 +167,6 @@ def _instance(given: Any, progress: Callable[[str], None] | None) -> Instance:
             f"name of a suite or instance, or a list of names or InstanceSpec; not {given!r}."
         )
     return MStepInstance(given)
-
-
-def _ladder(tols: Sequence[float]) -> list[float | None]:
-    """The tolerances of a race, the loosest first."""
-    ladder = sorted({float(tol) for tol in tols}, reverse=True)
-    if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
-        raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
-    return [*ladder]
 
 
 def _in_order(
