@@ -103,6 +103,14 @@ class LinearProgram:
                     found[side, j] = i
         return found[0], found[1]
 
+    @cached_property
+    def opposite(self) -> dict[int, int]:
+        """The other bound of each variable that two inequalities fix: signs are opposite."""
+        pairs = [(i, k) for i, k in zip(*self.bounds, strict=True) if min(i, k) >= 0 and i != k]
+        equal = self.is_equation
+        fixed = {i: k for i, k in pairs if not equal[[i, k]].any() and self.end(i) == self.end(k)}
+        return fixed | {k: i for i, k in fixed.items()}
+
     def coefficient(self, i: int) -> Rational:
         """The coefficient of a row with one variable."""
         return flint.fmpq(*self.A.data[self.A.indptr[i]].as_integer_ratio())
@@ -120,8 +128,15 @@ class LinearProgram:
         multipliers = solve_all(M.T, [[-v for v in self.c]])
         if x is None or multipliers is None:
             return None
-        slack = [b - value for b, value in zip(self.b, self.rows.times(x[0]), strict=True)]
-        return Vertex(self, active, x[0], multipliers[0], slack)
+        slack = [ZERO] * len(self.b)
+        for i in set(range(len(slack))).difference(active):
+            slack[i] = self.b[i] - self.rows.product(i, x[0])
+        active, weights = list(active), multipliers[0]
+        for k, weight in enumerate(weights):
+            if weight < 0 and active[k] in self.opposite:
+                i, active[k] = active[k], self.opposite[active[k]]
+                weights[k] *= self.coefficient(i) / self.coefficient(active[k])
+        return Vertex(self, active, x[0], weights, slack)
 
     def met(self, active: list[int]) -> Any:
         """The rows of A that a vertex meets with equality; -1 - j stands for x_j = 0."""
@@ -199,12 +214,15 @@ class Vertex:
         used = size.sign()
         beside = used.multiply(sizes[:-1, None]).max(axis=0).toarray().reshape(1, -1)
         beside = np.append(used.multiply(beside).max(axis=1).toarray(), 0.0)
-        rows, met = [rationals(program.A[[k]].toarray()[0]) for k in self.violated], self.active
-        sums = solve_all(program.met(met).T, rows) or []
-        for k, found in zip(self.violated, sums, strict=True):
-            weights = np.array([abs(_nearest(w)) for w in found])
-            joined = np.append(np.maximum(met, -1)[weights > 0.0], k)
-            allowed = ROUNDED * (sizes[k] + weights @ sizes[np.maximum(met, -1)])
+        met = np.maximum(self.active, -1)
+        try:
+            factor = scipy.sparse.linalg.splu(program.met(self.active).T.tocsc())
+        except RuntimeError:
+            return False  # singular by rounding
+        for k in self.violated:
+            weights = np.abs(factor.solve(program.A[[k]].toarray()[0]))
+            joined = np.append(met[weights > CANCELED * weights.max()], k)
+            allowed = ROUNDED * (sizes[k] + weights @ sizes[met])
             if not abs(_nearest(self.slack[k])) <= max(allowed, CANCELED * beside[joined].max()):
                 return False
         return True
@@ -286,6 +304,7 @@ class Simplex:
             time_limit=min(seconds, LONGEST),
         )
         self.highs.passModel(lp)
+        self.contradicted: list[int] = []  # rows of which those that are met contradict one
 
     def _set(self, **options: Any) -> None:
         for name, value in options.items():
@@ -319,8 +338,21 @@ class Simplex:
         bound = np.where(first >= 0, first, second)
         bound = np.where(self.fixed >= 0, self.fixed, bound)
         bound = np.where(bound >= 0, bound, -1 - np.arange(len(bound)))
+        self.contradicted = self._contradicted(columns, rows)
         met = self.program.others[rows != BASIC]
         return self.program.vertex([*met.tolist(), *bound[columns != BASIC].tolist()])
+
+    def _contradicted(self, columns: Array, rows: Array) -> list[int]:
+        """The row, or the bounds, that HiGHS's ray of multipliers adds to those that are met."""
+        _, is_known, ray = self.highs.getDualRay()
+        if not is_known:
+            return []
+        others = self.program.others
+        parts = [abs(ray) * (rows == BASIC), abs(ray @ self.program.A[others]) * (columns == BASIC)]
+        i, j = (int(np.argmax(part)) for part in parts)
+        if parts[0][i] >= parts[1][j]:
+            return [int(others[i])]
+        return [int(bound[j]) for bound in self.program.bounds if bound[j] >= 0]
 
     def magnify(self, vertex: Vertex) -> Vertex | None:
         """See the program from a vertex: right sides are its slack, costs those that are left.
@@ -374,6 +406,10 @@ def optimize(program: LinearProgram, steps: Steps) -> Solved:
         if last is not None and violation > last.primal + last.dual:
             break
         seen.add(tuple(sorted(vertex.active)))
+        for k in simplex.contradicted:
+            conflict = _entering(vertex, k)[1] if k in vertex.violated else None
+            if conflict is not None:
+                return best._replace(conflict=conflict)
         last, vertex = vertex, simplex.magnify(vertex)
     return best if last is None else _pivoted(last, best, steps)
 
@@ -408,23 +444,10 @@ def _pivoted(vertex: Vertex | None, best: Solved, steps: Steps) -> Solved:
         vertex = replace(program, c=c).vertex(vertex.active)
     while vertex is not None and vertex.primal and not steps.is_over:
         k = vertex.worst_row[1]
-        sign = 1 if vertex.slack[k] < 0 else -1
-        weights = program.combined(rationals(program.A[[k]].toarray()[0]), vertex.active)
-        ratios = [
-            (weight / (sign * w), place)
-            for place, (i, w, weight) in enumerate(
-                zip(vertex.active, weights, vertex.weights, strict=True)
-            )
-            if (i < 0 and w) or (sign * w > 0 and i >= 0 and not program.is_equation[i])
-        ]
-        if not ratios:
-            y = [ZERO] * len(program.b)
-            for i, w in zip(vertex.active, weights, strict=True):
-                if i >= 0:  # a variable that stands still has no multiplier
-                    y[i] = -sign * w
-            y[k] = sign * ONE
-            return best._replace(conflict=y)
-        vertex = _moved(vertex, min(ratios)[1], k)
+        place, conflict = _entering(vertex, k)
+        if conflict is not None:
+            return best._replace(conflict=conflict)
+        vertex = _moved(vertex, place, k)
         best = best.with_best_of(vertex, program)
     if vertex is not None and vertex.program is not program:
         vertex = program.vertex(vertex.active)
@@ -444,6 +467,27 @@ def _pivoted(vertex: Vertex | None, best: Solved, steps: Steps) -> Solved:
             return best._replace(descent=d)
         vertex = _moved(vertex, place, min(ratios)[1])
     return best.with_best_of(vertex, program)
+
+
+def _entering(vertex: Vertex, k: int) -> tuple[int, list[Rational] | None]:
+    """The place among the rows met that a violated row k takes, or multipliers that none can."""
+    program, sign = vertex.program, 1 if vertex.slack[k] < 0 else -1
+    weights = program.combined(rationals(program.A[[k]].toarray()[0]), vertex.active)
+    ratios = [
+        (weight / (sign * w), place)
+        for place, (i, w, weight) in enumerate(
+            zip(vertex.active, weights, vertex.weights, strict=True)
+        )
+        if (i < 0 and w) or (sign * w > 0 and i >= 0 and not program.is_equation[i])
+    ]
+    if ratios:
+        return min(ratios)[1], None
+    y = [ZERO] * len(program.b)
+    for i, w in zip(vertex.active, weights, strict=True):
+        if i >= 0:  # a variable that stands still has no multiplier
+            y[i] = -sign * w
+    y[k] = sign * ONE
+    return -1, y
 
 
 def _moved(vertex: Vertex, place: int, row: int) -> Vertex | None:
