@@ -246,7 +246,7 @@ SECTIONS = {
         *("Table 1 <table1>", "Table 2 <table2>", "Figure 1 <figure1>", "Figure 2 <figure2>"),
         *("Figure 3 <figure3>", "protocol", "judgment", "defaults"),
         "The defaults, with a classifier <defaults-auto>",
-        *("predictions", "many-points"),
+        *("predictions", "scale-text", "many-points"),
         *("libraries", "libraries-race"),
         "The problems of CVXPY's tests <cvxpy-suite>",
     ),

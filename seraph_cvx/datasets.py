@@ -37,7 +37,7 @@ class Sampling:
     @property
     def labeled(self) -> NDArray[np.bool_]:
         """Which training points have a known class."""
-        return np.asarray(self.y != -1)
+        return self.y != -1
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any, Any]:
@@ -63,11 +63,11 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any
         One of the names above. The first five are embedded; the others are read from a folder.
         The network is never used.
     data_dir : path, optional
-        The folder of the last four; by default the environment variable ``SERAPH_CVX_DATA``.
-        ``ionosphere.csv``, ``diabetes.csv``: a header, the features, a column ``label``.
-        ``usps.npz``, ``mnist.npz``: ``X`` (n, 256) or (n, 784), row-major gray images, and ``y``,
-        their digits; they come back at half the resolution, by the means of 2 x 2 pixels (Section
-        5.1 halves them too, by a filter it does not name).
+        The folder of the last four; by default the value of the environment variable
+        ``SERAPH_CVX_DATA``. ``ionosphere.csv``, ``diabetes.csv``: a header, the features, a column
+        ``label``. ``usps.npz``, ``mnist.npz``: ``X`` (n, 256) or (n, 784), row-major gray images,
+        and ``y``, their digits; they come back at half the resolution, by the means of 2 x 2 pixels
+        (Section 5.1 halves them too, by a filter it does not name).
 
     Examples
     --------
@@ -191,7 +191,7 @@ def halve_images(X: ArrayLike) -> NDArray[np.float64]:
             "even number of pixels a side."
         )
     blocks = images.reshape(-1, side // 2, 2, side // 2, 2)
-    return np.asarray(blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1))
+    return blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1)
 
 
 def _balance() -> tuple[Any, Any]:

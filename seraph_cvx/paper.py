@@ -34,19 +34,19 @@ Index = NDArray[np.int64]
 
 def differences(X: Array, pairs: Index) -> Array:
     """The differences x_i - x_j of Section 2.1, one row for each pair."""
-    return np.asarray(X[pairs[:, 0]] - X[pairs[:, 1]])
+    return X[pairs[:, 0]] - X[pairs[:, 1]]
 
 
 def squared_distances(X: Array, pairs: Index, A: Array) -> Array:
     """The squared Mahalanobis distances of Section 2.1: (x_i - x_j)' A (x_i - x_j)."""
     V = differences(X, pairs)
-    return np.asarray(np.sum((V @ A) * V, axis=1))
+    return np.sum((V @ A) * V, axis=1)
 
 
 def entropy(p: Array) -> Array:
     """The entropy of Section 2.2 of a pair that is similar with probability p; 0 ln 0 = 0."""
-    terms = [t * np.log(np.where(t > 0.0, t, 1.0)) for t in (p, 1.0 - p)]
-    return np.asarray(-sum(terms))
+    similar, dissimilar = (t * np.log(np.where(t > 0.0, t, 1.0)) for t in (p, 1.0 - p))
+    return -(similar + dissimilar)
 
 
 def maximum_entropy(p: Array, d: Array, y: Array, eta: float, gamma: float) -> float:
@@ -63,7 +63,7 @@ def log_partition(d: Array, kappa: float, eta: float) -> Array:
 
 def maximum_entropy_solution(d: Array, y: Array | float, kappa: float, eta: float) -> Array:
     """(2): p(y) = exp(kappa f(y)) / Z, which is (5) for the feature (4)."""
-    return np.asarray(np.exp(kappa * feature(d, y, eta) - log_partition(d, kappa, eta)))
+    return np.exp(kappa * feature(d, y, eta) - log_partition(d, kappa, eta))
 
 
 def maximum_entropy_dual(d: Array, y: Array, kappa: float, eta: float, gamma: float) -> float:
@@ -74,7 +74,7 @@ def maximum_entropy_dual(d: Array, y: Array, kappa: float, eta: float, gamma: fl
 
 def feature(d: Array, y: Array | float, eta: float) -> Array:
     """(4): the feature function y/2 (||x - x'||_A^2 - eta)."""
-    return np.asarray(y / 2.0 * (d - eta))
+    return y / 2.0 * (d - eta)
 
 
 def log_model(d: Array, y: Array | float, kappa: float, eta: float) -> Array:
@@ -123,13 +123,13 @@ def simplified_parameters(
 def e_step_objective(q: Array, d: Array, *, mu: float, eta: float) -> Array:
     """(9), to be minimized over q(+1): KL(q || p) + mu E_q[-ln p]."""
     surprise = -(q * log_posterior(d, 1.0, eta) + (1.0 - q) * log_posterior(d, -1.0, eta))
-    return np.asarray(-entropy(q) + (1.0 + mu) * surprise)
+    return -entropy(q) + (1.0 + mu) * surprise
 
 
 def e_step(d: Array, *, mu: float, eta: float) -> Array:
     """(10): the minimizer q(+1) of (9), proportional to p(y)^(1 + mu)."""
     powers = [(1.0 + mu) * log_posterior(d, y, eta) for y in (1.0, -1.0)]
-    return np.asarray(np.exp(powers[0] - np.logaddexp(*powers)))
+    return np.exp(powers[0] - np.logaddexp(*powers))
 
 
 def m_step(

@@ -1,6 +1,6 @@
 """Exercise 5: the two ends of the trace weight: no optimum at 0, nothing but zero when it is large.
 
-With lambda = 0 the M-step usually has no optimum: f falls for ever along some direction. With
+With lambda = 0 the M-step usually has no optimum: f falls forever along some direction. With
 lambda large the optimum is A = 0, and an eigenvalue says from where on.
 """
 

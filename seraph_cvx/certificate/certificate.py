@@ -20,7 +20,6 @@ from typing import Self, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray, read_only
@@ -41,20 +40,20 @@ class Certificate:
     Attributes
     ----------
     primal_value : float
-        Not below f(LL'), L = `factor`.
+        An upper bound on f(LL'), L = `factor`.
     dual_value : float
-        Not above D at a dual point that is proven feasible: no PSD matrix has a smaller f. With
-        penalties, read F for f, and D less their conjugates for D.
+        A lower bound on D at a dual point that is proven feasible, so no PSD matrix has a smaller
+        f. With penalties, F takes the place of f, and D minus their conjugates that of D.
     dual_point : str
-        Which one: "gradient" (r = sigma(-s), no move was needed), "toward p = 1",
+        Which dual point: "gradient" (r = sigma(-s), which needed no correction), "toward p = 1",
         "toward p = b/c" or "p = b/c"; empty where nothing could be proven.
     factor : (m, rho) array
-        L, taken as the doubles they are: LL' is PSD, and as near to A as rounding and the
-        constraints among the penalties allow.
+        L, its entries taken as exact: LL' is PSD, and as near to A as rounding and the constraints
+        among the penalties allow.
     objective : MStepObjective or None
         The M-step.
     lower : LowerBound or None
-        How the dual point is found again; None where nothing could be proven.
+        How to find the dual point again; None if nothing could be proven.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class Certificate:
 
     @property
     def duality_gap(self) -> float:
-        """How far f(LL') may be from inf f: primal_value - dual_value, rounded up."""
+        """An upper bound on f(LL') - inf f: primal_value - dual_value, rounded up."""
         gap = self.primal_value - self.dual_value
         return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
 
@@ -95,7 +94,7 @@ class Certificate:
         return gap if gap in (0.0, math.inf) else math.nextafter(gap / size, math.inf)
 
     def with_bound_of(self, other: Certificate | LowerBound) -> Self:
-        """The certificate with the other's lower bound, of the same M-step, if that is better."""
+        """The certificate, with the other's lower bound on the same M-step if that is better."""
         if not other.dual_value > self.dual_value:
             return self
         lower = (
@@ -259,7 +258,8 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
         unlabeled = _unlabeled_within(objective, group)
         if unlabeled is None:
             continue
-        kept = _is_within(pairs.dissimilar, group)
+        first, second = group[pairs.dissimilar].T
+        kept = first == second
         c = [of_similar, of_dissimilar[kept], np.full(len(unlabeled), objective.mu)]
         apart = np.vstack([pairs.dissimilar[kept], unlabeled])
         if len(i) + len(apart) <= MOST_PAIRS:
@@ -270,11 +270,6 @@ def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
                 trace_weight=0.0,
                 threshold=objective.threshold,
             )
-
-
-def _is_within(rows: IntArray, group: IntArray) -> NDArray[np.bool_]:
-    """Which pairs have both points in one group."""
-    return np.asarray(group[rows[:, 0]] == group[rows[:, 1]])
 
 
 def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | None:

@@ -33,7 +33,7 @@ def certify(
     Parameters
     ----------
     objective : MStepObjective
-        Any trace weight >= 0, attained or not.
+        With any trace weight >= 0; its optimum need not be attained.
     A : (m, m) array_like
         Any PSD matrix, however far from the optimum.
     enough : float

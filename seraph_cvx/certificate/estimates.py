@@ -13,7 +13,7 @@ from .pair_bounds import bound_pairs
 
 
 def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
-    """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown.
+    """The relative gap at LL' without the allowance for rounding: a guide for solvers, no proof.
 
     Examples
     --------

@@ -47,7 +47,10 @@ def certify_penalized(
     are chosen from the gradient, as all are by default.
     """
     with np.errstate(all="ignore"):
-        L = make_feasible(objective, L)
+        # a diagonal factor first: the others only shrink it
+        for block in sorted(objective.penalties, key=lambda block: not block.is_diagonal):
+            L = block.feasible_factor(L)
+        L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
         bounds = bound_pairs(objective, L)
         if bounds is None:
             return Certificate(math.inf, -math.inf, "", L, objective=objective)
@@ -62,14 +65,6 @@ def certify_penalized(
     room = Penalty.__module__.rpartition(".")[0]
     own = [block for block in objective.penalties if not type(block).__module__.startswith(room)]
     return best.checked(" or ".join(map(repr, own)))
-
-
-def make_feasible(objective: MStepObjective, L: FloatArray) -> FloatArray:
-    """A factor near L for which LL' satisfies the constraints among the penalties."""
-    # A diagonal factor first: the others only shrink it.
-    for block in sorted(objective.penalties, key=lambda block: not block.is_diagonal):
-        L = block.feasible_factor(L)
-    return np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
 
 
 def _multipliers_at(
@@ -155,12 +150,6 @@ def _all_finite(
     return multipliers
 
 
-def _zero_multipliers(objective: MStepObjective) -> list[Multiplier] | None:
-    """The multipliers Z_j = 0; None where a conjugate is not finite there."""
-    m = objective.pairs.n_features
-    return _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
-
-
 def _dual_bounds(
     objective: MStepObjective,
     bounds: PairBounds,
@@ -168,7 +157,8 @@ def _dual_bounds(
     guesses: Sequence[FloatArray | None] | None,
 ) -> Iterator[LowerBound]:
     """Lower bounds on F from the multipliers, one after the other; the last is that of Z = 0."""
-    coordinates, zero = _coordinates(objective), _zero_multipliers(objective)
+    coordinates, m = _coordinates(objective), objective.pairs.n_features
+    zero = _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
     at_zero = math.inf if zero is None else at_most(*(one.conjugate for one in zero))
     for multipliers in _multipliers_at(objective, bounds, L, guesses):
         shifted = with_multipliers(bounds, coordinates, multipliers)

@@ -60,13 +60,18 @@ def m_step_file(
         "dual": None,
     }
     if lower is not None:
+        groups = lower.groups  # of points that the pairs of the bound connect
+        if groups is None and objective.mu == 0.0:
+            groups = component_roots(objective.pairs.n_points, objective.pairs.labeled)
         blocks = zip(objective.penalties, lower.multipliers, strict=bool(lower.multipliers))
         content["dual"] = {
             "factor": _hex(lower.factor),
             "anchor": ANCHORS.get(lower.dual_point, "one"),
             "step": lower.step.hex(),
-            "groups": _groups(objective, lower),
-            "multipliers": [_multiplier(block, Z) for block, Z in blocks],
+            "groups": None if groups is None else groups.tolist(),
+            "multipliers": [  # of a bound on the trace it is nu * I, of which nu is written
+                _hex(Z[:1, 0] if isinstance(block, TraceBound) else Z) for block, Z in blocks
+            ],
         }
     return json.dumps(content)
 
@@ -80,7 +85,6 @@ def _m_step(objective: MStepObjective) -> dict[str, Any]:
         "similar": pairs.similar.tolist(),
         "dissimilar": pairs.dissimilar.tolist(),
         "confidence": _hex(pairs.confidence),
-        "drawn": None,
         "unlabeled_weight": objective.mu.hex(),
         "threshold": _hex(objective.threshold),
         "sharpness": _hex(objective.sharpness),
@@ -114,14 +118,6 @@ def _claimed(objective: MStepObjective, lower: LowerBound) -> float:
     return at_least(lower.dual_value, -t * (1.0 + eta) * objective.pair_total)
 
 
-def _groups(objective: MStepObjective, lower: LowerBound) -> list[int] | None:
-    """The groups of points that the pairs of the bound connect; None where these are all pairs."""
-    pairs, groups = objective.pairs, lower.groups
-    if groups is None and objective.mu == 0.0:
-        groups = component_roots(pairs.n_points, pairs.labeled)
-    return None if groups is None else groups.tolist()
-
-
 def _penalty(block: Penalty, m: int) -> dict[str, Any]:
     """A penalty by its definition."""
     if type(block) not in PENALTIES:
@@ -143,11 +139,6 @@ def _penalty(block: Penalty, m: int) -> dict[str, Any]:
         case TraceBound():
             return {"kind": "trace_bound", "bound": block.weight.hex()}
     raise AssertionError(block)
-
-
-def _multiplier(block: Penalty, Z: FloatArray) -> Any:
-    """The multiplier Z of a penalty; of a bound on the trace, where it is nu * I, only nu."""
-    return _hex(Z[:1, 0] if isinstance(block, TraceBound) else Z)
 
 
 def _hex(values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Files and memory of a command, checked before its work."""
+"""Files of a command, checked before its work."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ import csv
 import errno
 import io
 import os
-import re
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..numerics.checks import UNKNOWN, IntArray
 from ..processes.whole_file import write_whole
-
-PAIR_BYTES = 100
-"""The most bytes that a labeled pair takes while pairs are made, rounded up."""
 
 
 class TableError(ValueError):
@@ -72,39 +64,3 @@ def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     write_whole(path, text.getvalue().encode())
-
-
-def free_bytes() -> int:
-    """The memory that is free without swapping, or else all memory; on Windows infinite."""
-    try:
-        memory = Path("/proc/meminfo").read_text("ascii")
-    except OSError:
-        memory = ""  # not Linux
-    available = re.search(r"^MemAvailable: *(\d+)", memory, re.M)
-    if available:
-        return int(available[1]) * 1024
-    if hasattr(os, "sysconf"):
-        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return sys.maxsize
-
-
-def require_memory(needed: int, what: str, cure: str) -> None:
-    """Raise an error if something would not fit into memory."""
-    free = free_bytes()
-    if needed > free:
-        raise TableError(
-            f"{what} needs about {needed / 2**30:.0f} GiB of memory, and {free / 2**30:.1f} GiB "
-            f"are free: {cure}."
-        )
-
-
-def require_memory_for_pairs(y: IntArray) -> None:
-    """Raise an error if the pairs of the labels, k(k - 1)/2 of k, would not fit into memory."""
-    k = int(np.sum(y != UNKNOWN))
-    n_pairs = k * (k - 1) // 2
-    most_labels = int((2 * free_bytes() / PAIR_BYTES) ** 0.5 / 1.5)
-    require_memory(
-        n_pairs * PAIR_BYTES,
-        f"{k} labels make {n_pairs} labeled pairs, which",
-        f"leave the label cells empty for all but about {most_labels} points",
-    )

@@ -23,7 +23,7 @@ from ..pairs.data_warnings import FarValueWarning, ScaleWarning, describe_scales
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
-from .files import TableError, check_output, require_file, require_memory_for_pairs
+from .files import TableError, check_output, require_file
 from .fit_report import (
     describe,
     draw_demo,
@@ -117,8 +117,7 @@ class Output:
     def checked(self, file: Path) -> Path:
         """The path of the model; an error if something cannot be written."""
         target = file.with_suffix(".metric.npz") if self.out is None else self.out
-        endings = {target: (".npz",), self.picture: PICTURES}
-        endings |= {self.proof: (".json",)}
+        endings = {target: (".npz",), self.picture: PICTURES, self.proof: (".json",)}
         for path, allowed in endings.items():
             if path is not None:
                 check_output(path, allowed, file, may_replace=self.force)
@@ -257,7 +256,6 @@ def fit(
         table = read_table(file, label, reading)
         seraph.table_ = {"texts": dict(table.texts), "missing": list(in_words(reading.missing))}
         note_what_may_be_wrong(table, reading)
-        require_memory_for_pairs(table.y)
         steps, Z = scale_points(table, reading)
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if reading.standardize else 'not '}standardized")

@@ -53,13 +53,20 @@ def certify(
 ) -> None:
     """Bound the optimum of any convex CVXPY problem from both sides, trusting no solver."""
     with answers_in_words():
+        import cvxpy as cp
+
         from ..proof import certify_problem
 
         if json is not None:
             check_output(json, (".json",))
         found = read_problem(problem)
         if solver is not None:
-            _solve(found, solver)
+            try:
+                found.solve(solver=solver)
+            except cp.error.SolverError as error:
+                alert(f"{solver}: {error}")
+            else:
+                say(f"{solver} says: {found.status}, {float(found.value)!r}\n")
         with steps_shown() as progress:
             certificate = certify_problem(found, tolerance=tolerance, progress=progress)
             words = str(certificate)
@@ -69,18 +76,6 @@ def certify(
             say(f"\nWritten to {json}; seraph-cvx check {json} checks it.")
         if not certificate.relative_gap <= CERTIFIED:
             raise typer.Exit(1)
-
-
-def _solve(problem: cp.Problem, solver: str) -> None:
-    """Solve a problem, and say what the solver says."""
-    from cvxpy.error import SolverError
-
-    try:
-        problem.solve(solver=solver)
-    except SolverError as error:
-        alert(f"{solver}: {error}")
-    else:
-        say(f"{solver} says: {problem.status}, {float(problem.value)!r}\n")
 
 
 @app.command(

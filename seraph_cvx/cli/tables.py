@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra, counted
-from .files import TableError, require_file, require_memory
+from .files import TableError, require_file
 from .main import FIRST, TABLE, listed
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 
 GROUPED = re.compile("[+-]?\\d{1,3}([,.'\u2019 \u00a0\u202f]\\d{3})+([.,]\\d+)?")
 """A number with marks between its thousands."""
-
-LARGEST_PIPE = 2**30
-"""Bytes that are read from a pipe, at most: one may never end."""
 
 MOST_PLACES = 10
 """How many places in a table a message lists, so that it can be read."""
@@ -146,39 +143,27 @@ class Reading(Notation):
 
     def number(self, cell: str) -> float:
         """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
-        if self.impute and cell.lower() in self._missing_words:
+        words, numbers = self._missing
+        if self.impute and cell.lower() in words:
             return math.nan
         number = self.parse(cell)
-        return math.nan if number in self._missing_numbers else number
+        return math.nan if number in numbers else number
 
     @cached_property
-    def _missing_words(self) -> frozenset[str]:
-        return frozenset([*MISSING, *in_words(self.missing.lower())])
-
-    @cached_property
-    def _missing_numbers(self) -> frozenset[float]:
-        return frozenset(float(word) for word in in_words(self.missing) if is_number(word))
+    def _missing(self) -> tuple[set[str], set[float]]:
+        """The words, in lower case, and the numbers that stand for a missing number."""
+        words = in_words(self.missing)
+        numbers = {float(word) for word in words if is_number(word)}
+        return {*MISSING, *(word.lower() for word in words)}, numbers
 
 
 # Text and rows
 
 
-def _read_bytes(path: Path) -> bytes:
-    """The content of a file or pipe, if it fits into memory."""
-    require_file(path)
-    sample = "take a random sample of its rows, or fewer columns"
-    # a cell of five letters takes some fifty bytes as a string and thirty in lists and columns
-    require_memory(20 * path.stat().st_size, f"The table {path}", sample)
-    with path.open("rb") as file:
-        content = file.read(-1 if path.is_file() else LARGEST_PIPE + 1)
-    if not path.is_file() and len(content) > LARGEST_PIPE:
-        raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
-    return content
-
-
 def _decoded(path: Path, encoding: str | None) -> str:
     """The text of a file; an error names its first line that is none."""
-    content = _read_bytes(path)
+    require_file(path)
+    content = path.read_bytes()
     if encoding is None and b"\0" in content:
         raise TableError(
             f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8, or "
@@ -205,7 +190,9 @@ def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
             f"{path} is empty: it needs a row of column names, then one row per point."
         )
     header = re.split("[\r\n]", text.lstrip(), maxsplit=1)[0]
-    lines, mark = io.StringIO(text, newline=""), _best_delimiter(header)
+    beginning = [header[: csv.field_size_limit()]]  # by a wrong delimiter all of it is one cell
+    mark = max(",;\t", key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
+    lines = io.StringIO(text, newline="")
     rows = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
     number = 0
     try:
@@ -222,12 +209,6 @@ def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def _best_delimiter(header: str) -> str:
-    """The separator of cells that gives a header most columns."""
-    beginning = [header[: csv.field_size_limit()]]  # by a wrong delimiter all of it is one cell
-    return max(",;\t", key=lambda mark: len(next(csv.reader(beginning, delimiter=mark))))
-
-
 def read_frame(path: Path, reading: Reading) -> tuple[pandas.DataFrame, list[str]]:
     """The cells as text, by column and by row of a spreadsheet; and what is wrong with the rows."""
     rows = read_rows(path, reading)
@@ -239,21 +220,21 @@ def read_frame(path: Path, reading: Reading) -> tuple[pandas.DataFrame, list[str
             if len(cells) == len(header):
                 kept[number] = cells
             elif not wrong:
-                wrong.append(_wrong_length(path, number, len(cells), len(header)))
+                decimals = ""
+                if len(cells) > len(header):
+                    decimals = (
+                        "; write decimals with a point, or separate cells by ; and use "
+                        "fit --decimal ,"
+                    )
+                wrong.append(
+                    f"Row {number} of {path} has {counted(len(cells), 'cell')}, but the header has "
+                    f"{len(header)} columns: every row needs the same number (an unknown label is "
+                    f"an empty cell{decimals})."
+                )
     except TableError as error:
         wrong.append(str(error))
     pd = require_pandas()
     return pd.DataFrame.from_dict(kept, "index", dtype=object, columns=header), wrong
-
-
-def _wrong_length(path: Path, row: int, found: int, wanted: int) -> str:
-    """What is wrong with a row that is shorter or longer than the header."""
-    decimals = "; write decimals with a point, or separate cells by ; and use fit --decimal ,"
-    return (
-        f"Row {row} of {path} has {found} cell{'' if found == 1 else 's'}, but the header has "
-        f"{wanted} columns: every row needs the same number (an unknown label is an empty cell"
-        f"{decimals if found > wanted else ''})."
-    )
 
 
 def require_pandas() -> Any:
@@ -462,9 +443,13 @@ def _check_header(path: Path, header: list[str], label_column: str, reading: Rea
                     f"{first_names(header)}."
                 )
     if label_column not in header:
+        hint = near_name(header, label_column) or " Give the name of one of them with --label."
+        if all(is_number(name) for name in header):
+            hint = " These are numbers: the first row must hold the names of the columns."
+        elif len(header) == 1:
+            hint = " Only commas, semicolons and tabs separate cells."
         raise TableError(
-            f"{path} has no column {label_column!r}. Its columns are {first_names(header)}."
-            + _column_hint(header, label_column)
+            f"{path} has no column {label_column!r}. Its columns are {first_names(header)}." + hint
         )
     _require_unique(path, header, {*header} - {"", *reading.drop})
     if not {*header} - {label_column, *reading.drop}:
@@ -478,15 +463,6 @@ def _require_unique(path: Path, header: list[str], names: set[str]) -> None:
             raise TableError(
                 f"{path} has {header.count(name)} columns named {name!r}: rename them."
             )
-
-
-def _column_hint(header: list[str], label_column: str) -> str:
-    """Guess what was meant by a label column that does not exist."""
-    if all(is_number(name) for name in header):
-        return " These are numbers: the first row must hold the names of the columns."
-    if len(header) == 1:
-        return " Only commas, semicolons and tabs separate cells."
-    return near_name(header, label_column) or " Give the name of one of them with --label."
 
 
 # New rows to apply a model to

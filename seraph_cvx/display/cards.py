@@ -86,16 +86,13 @@ def _of_iteration(step: Any) -> dict[str, Any]:
     return {
         "iteration": step.number,
         "step": step.kind,
-        **_values_of(step),
+        "J": f"{step.descent_value:.6f}",
+        "(7)": f"{step.paper_objective:.6f}",
         "relative gap": step.relative_gap if is_certified else "not certified",
         "rank": step.rank,
         "trace": step.trace,
         "seconds": step.seconds,
     }
-
-
-def _values_of(step: Any) -> dict[str, str]:
-    return {"J": f"{step.descent_value:.6f}", "(7)": f"{step.paper_objective:.6f}"}
 
 
 def alternation_card(run: Any) -> str:

@@ -126,11 +126,6 @@ class DeviceSums:
         coordinates, sizes = transformed(self.points, basis, shift, with_spread)
         return replace(self, coordinates=coordinates, sizes=sizes)
 
-    def with_matrix_points(self, Z: FloatArray, sizes: FloatArray) -> Self:
-        """The same distances, with v v' summed for the points Z."""
-        Z, sizes = (to_device_of(self.points, x) for x in (Z, sizes))
-        return replace(self, coordinates=Z, sizes=sizes)
-
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
@@ -165,4 +160,4 @@ class DeviceSums:
         matrix = (Z.T * degrees) @ Z - cross - cross.T
         spread = spread_of(degrees, Z, self.sizes)
         totals = to_numbers([terms.in_order(sums)])[0]
-        return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))
+        return Swept(totals, to_host(matrix), to_host(spread))

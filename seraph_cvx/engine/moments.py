@@ -78,7 +78,7 @@ def spread_along(T: FloatArray, sizes: FloatArray) -> FloatArray:
     sizes, exponent = to_unit_size(sizes)
     lengths, worst = entry_bound(sizes)
     lengths = np.ldexp(lengths, exponent // 2) * math.sqrt(1.0 + exponent % 2)
-    return np.asarray(SECOND_ORDER * np.square(math.sqrt(worst) * (lengths @ np.abs(T))))
+    return SECOND_ORDER * np.square(math.sqrt(worst) * (lengths @ np.abs(T)))
 
 
 LIKE = 1e-6
@@ -230,15 +230,6 @@ class PairMoments:
 
         return self._sweep(fourth_power)
 
-    def is_valid_for(self, regularizer: Regularizer) -> bool:
-        """Whether this whitening is valid for another R.
-
-        It depends on R only where some direction has no spread, and then only on its shape.
-        """
-        if self.regularizer.has_shape_of(regularizer):
-            return True
-        return bool(self.whitening.shape[0] == self.whitening.shape[1])
-
     def along(self, T: FloatArray) -> FloatArray:
         """The second moment in other coordinates, summed in them: T' C T."""
         return self.summed(self.sums.with_matrix_coordinates(T))
@@ -264,7 +255,7 @@ class PairMoments:
         if sums.labels.confidence is not None:
             unweighted = replace(sums, labels=sums.labels.unweighted)
             once = unweighted.over_labeled([], each_labeled)[1]
-        rest = np.asarray(sums.n_points * squares - np.outer(total, total) - once)
+        rest = sums.n_points * squares - np.outer(total, total) - once
         return labeled + self.unlabeled_weight * rest
 
     def _sweep(self, terms: Terms) -> float:
@@ -355,4 +346,4 @@ class WhitenedBasis:
         """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""
         V, s = self.rotation, self.scale
         changed = symmetrize(V.T @ matrix @ V) * s[:, None] * s
-        return np.asarray(np.pad(changed, (0, self.matrix.shape[1] - self.n_spread)))
+        return np.pad(changed, (0, self.matrix.shape[1] - self.n_spread))

@@ -112,8 +112,8 @@ class PairSums:
             with_spread = coordinates.with_sizes
             remote = remote.with_matrix_coordinates(coordinates.basis, points.shift, with_spread)
         elif remote is not None:
-            Z, sizes = points.values
-            remote = remote.with_matrix_points(Z, np.asarray(sizes))
+            Z, sizes = (to_device_of(remote.points, x) for x in points.values)
+            remote = replace(remote, coordinates=Z, sizes=sizes)
         return replace(self, matrices_in=points, remote=remote, n_base=len(coordinates.basis))
 
     def of_points(self, points: FloatArray) -> PairSums:
@@ -139,12 +139,6 @@ class PairSums:
     def sizes(self) -> FloatArray | None:
         """Magnitudes from which `coordinates` are rounded, where rounding errors are bounded."""
         return None if self.matrices_in is None else self.matrices_in.values[1]
-
-    @property
-    def n_coordinates(self) -> int:
-        """The number of coordinates of matrices."""
-        points = self.matrices_in or self.points_in
-        return int((self.centered if points is None else points.coordinates.basis).shape[1])
 
     @property
     def longest_chain(self) -> int:

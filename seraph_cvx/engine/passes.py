@@ -217,7 +217,7 @@ def sweep(
     laplacian = summed[:, -1:] * Z - summed[:, :-1]
     matrix = short_product(Z.T, laplacian) if in_runs else Z.T @ laplacian
     spread = None if sizes is None else spread_of(summed[:, -1], Z, sizes)
-    return Swept(totals, np.asarray(to_host(matrix)), to_host(spread))
+    return Swept(totals, to_host(matrix), to_host(spread))
 
 
 def sweep_listed(
@@ -291,16 +291,14 @@ class PairLoss(Protocol):
     def kernel(self) -> tuple[str, float]:
         """The name of the loss among the GPU's kernels, and its parameter."""
 
-    def value(self, s: FloatArray) -> FloatArray:
-        """The loss phi at each score."""
+    def value(self, s: Array) -> Array:
+        """The loss phi at each score, of any array library."""
+
+    def slope(self, s: Array) -> Array:
+        """Its derivative phi' at each score."""
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of phi, and both derivatives of each, by one exponential per score."""
-
-    def device_sums(
-        self, d: Array, threshold: float, weights: Array | None = None
-    ) -> tuple[Any, Array]:
-        """The sum of w phi and each w phi' for squared distances of any array library."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,8 +327,11 @@ class LossTerms:
         return sums if self.with_matrix else BatchSums(sums.totals)
 
     def _on_device(self, batch: PairBatch, d: Array) -> BatchSums:
-        total, slope = self.loss.device_sums(d, self.threshold, batch.confidence)
-        return BatchSums([total], batch.symmetric(slope))
+        s, c = d - self.threshold, batch.confidence
+        loss, slope = self.loss.value(s), self.loss.slope(s)
+        if c is not None:
+            loss, slope = c * loss, c * slope
+        return BatchSums([namespace(s).sum(loss)], batch.symmetric(slope))
 
     def _of_list(self, chunk: Chunk, s: FloatArray) -> BatchSums:
         sums, c = self.loss.sums(s.copy()), chunk.confidence
@@ -388,7 +389,7 @@ class AllPairs:
         given = self.layout, [scores], self.terms, with_one(Y), self.visit_all
         (total, excess), summed, kept = sum_strips(*given, keep=kind if keep else None)
         summed = np.asarray(summed)
-        half_gradient = np.asarray(self.X.T @ (summed[:, -1:] * Y - summed[:, :-1]))
+        half_gradient = self.X.T @ (summed[:, -1:] * Y - summed[:, :-1])
         sums = float(total), float(excess), summed, half_gradient
         return BlocksPass(self, Y, scores, *sums, kept if keep else [])
 
@@ -423,7 +424,7 @@ class BlocksPass:
             pairs, scores = self.pairs, [self.scores]
             given = pairs.layout, scores, pairs.terms, with_one(X), pairs.visit_all
             summed = np.asarray(sum_strips(*given)[1])[:, :-1]
-        return np.asarray(X.T @ (self.summed[:, -1:] * X - summed))
+        return X.T @ (self.summed[:, -1:] * X - summed)
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative of `half_gradient` along D: X'[(Deg(W) - W) E + (Deg(T) - T) Y], E = XD.
@@ -457,7 +458,7 @@ class BlocksPass:
             W_summed += W_part
         W_summed += T_summed[:, :rho]
         product = T_summed[:, rho:] * self.Y + self.summed[:, -1:] * E - W_summed
-        return np.asarray(self.pairs.X.T @ product)
+        return self.pairs.X.T @ product
 
     def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
         """Second derivatives with respect to weights of the moved features, along d.
@@ -571,11 +572,11 @@ class ListPass:
         """What phi'' adds to the Hessian as a matrix: sum_k 2 phi'' (v_k y_k')(v_k y_k')'."""
         V = self.pairs.differences @ self.pairs.X
         products = np.einsum("ki,kj->kij", V, self.U).reshape(len(V), -1)
-        return np.asarray(products.T @ (2.0 * self.second[:, None] * products))
+        return products.T @ (2.0 * self.second[:, None] * products)
 
     def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
         squares = np.square(self.pairs.differences @ self.pairs.X[:, moved])
-        return np.asarray((self.second * (squares @ d)) @ squares)
+        return (self.second * (squares @ d)) @ squares
 
     def curvature(self, S: FloatArray) -> float:
         F = self.pairs.differences @ (self.pairs.X @ S)
@@ -583,7 +584,7 @@ class ListPass:
 
     def _collected(self, of_pairs: FloatArray) -> FloatArray:
         """The sum of v_k times the row of each pair: X'B' times the rows."""
-        return np.asarray(self.pairs.X.T @ (self.pairs.transposed @ of_pairs))
+        return self.pairs.X.T @ (self.pairs.transposed @ of_pairs)
 
 
 PairPass: TypeAlias = BlocksPass | ListPass

@@ -212,7 +212,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
     @property
     def is_mixed_(self) -> bool:
-        """Whether `metric_` is a mixture: not that of the last M-step, which is certified."""
+        """Whether `metric_` is a mixture, not the certified metric of the last M-step."""
         if "factor_" in self.__dict__:
             return not np.array_equal(self.factor_, self.m_step_factor_)
         return not np.array_equal(self.metric_, self.m_step_metric_)
@@ -225,7 +225,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
     @cached_property
     def m_step_metric_(self) -> FloatArray:
-        """The metric A of the last M-step; made of `m_step_factor_` where only that is kept."""
+        """The metric A of the last M-step; formed from `m_step_factor_` if only that is stored."""
         return self._made_of("m_step_factor_", "m_step_metric_")
 
     @property
@@ -245,8 +245,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
 
         p(+1 | x, x') = 1 / (1 + exp(d(x, x')^2 - t^2)), t = `threshold_`.
 
-        It is at least 1/2 where `predict_pairs` says +1, and only there. With identity_share=0 this
-        is p of the paper's model, with A and eta.
+        It is at least 1/2 exactly where `predict_pairs` predicts +1. With identity_share=0 this is
+        p of the paper's model, with A and eta.
 
         Parameters
         ----------
@@ -255,4 +255,4 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         distances, threshold = self.pair_distance(pairs), self.threshold_
         # the sign is exact; below a negative threshold no probability is as large as 1/2
         scores = (distances - threshold) * (distances + abs(threshold))
-        return np.asarray(posterior_similar(scores))
+        return posterior_similar(scores)

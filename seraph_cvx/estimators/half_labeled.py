@@ -44,10 +44,10 @@ def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
 class LabeledKFold(KFold):  # type: ignore[misc]
     """Split only the points of known class into folds; all others are in every training set.
 
-    Each test fold holds points of known class alone; all other points, the unlabeled ones
-    included, train. The known points are dealt out class by class, one to each fold in turn, so
-    that the folds differ by at most one point, in total and in each class. A class with fewer
-    known points than there are folds is missing in some of them.
+    Each test fold holds only points of known class; all other points, including the unlabeled ones,
+    are in the training set. The known points are dealt out class by class, one to each fold in
+    turn, so that the folds differ by at most one point, in total and in each class. A class with
+    fewer known points than there are folds is missing from some of them.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ class LabeledKFold(KFold):  # type: ignore[misc]
 def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
     """Score predictions on the points of known class alone.
 
-    #{i in K : predict(x_i) = y_i} / #K, K the points of known class: a scikit-learn scorer.
+    The score is #{i in K : predict(x_i) = y_i} / #K, where K is the set of points of known class;
+    it can be used as a scikit-learn scorer.
 
     Parameters
     ----------
@@ -136,9 +137,9 @@ def _delegated(method: str, doc: str) -> Any:
 class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Fit a scikit-learn classifier to the points of known class only.
 
-    A pipeline hands the same y to all its steps. SERAPH learns from the points of unknown class
-    (y = -1) as well, but a classifier behind it would learn "-1" as one more class. Wrapped in
-    LabeledOnly it sees the points of known class alone.
+    A pipeline hands the same y to all its steps. SERAPH learns from the points of unknown class (y
+    = -1) as well, but a classifier behind it would learn "-1" as one more class. Wrapped in
+    LabeledOnly, it sees only the points of known class.
 
     Parameters
     ----------
@@ -150,16 +151,16 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator_ : estimator
         The fitted clone.
     classes_ : array
-        Of the fitted clone, as are `n_features_in_` and `feature_names_in_`.
+        Those of the fitted clone, like `n_features_in_` and `feature_names_in_`.
 
     Notes
     -----
-    `score` leaves points of unknown class out; ``scoring="accuracy"`` counts each of them as an
-    error, without a word: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
+    `score` leaves out points of unknown class, but ``scoring="accuracy"`` silently counts each of
+    them as an error: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
 
-    `predict`, `predict_proba`, `predict_log_proba`, `decision_function` and `score` are there where
-    the inner estimator has them. Fit and score parameters with one entry for each
-    point (`sample_weight`) are cut to the points of known class.
+    `predict`, `predict_proba`, `predict_log_proba`, `decision_function` and `score` exist if the
+    inner estimator has them. Fit and score parameters with one entry for each point
+    (`sample_weight`) are restricted to the points of known class.
 
     Examples
     --------
@@ -183,7 +184,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y : (n,) array_like
             Class labels, -1 (None or NaN among strings and objects) where unknown.
         **fit_params
-            Handed on; those with n entries are cut to the points of known class.
+            Passed on; those with n entries are restricted to the points of known class.
         """
         if y is None:
             raise ValueError(
@@ -221,7 +222,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y : (n,) array_like
             Class labels; points where it is -1 (None among strings) are left out.
         **score_params
-            Handed on; those with n entries are cut to the points of known class.
+            Passed on; those with n entries are restricted to the points of known class.
         """
         points, labels, known = known_rows(X, y, "score")
         params = _check_method_params(X, score_params, indices=known)

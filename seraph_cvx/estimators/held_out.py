@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -57,20 +58,20 @@ class HeldOut:
     n : int
         The number of labeled points, each of which was held out.
     n_fits : int
-        How often the metric was learned anew.
+        How many times the metric was learned anew.
     errors : dict
-        By the name of each classifier its share of wrong points.
+        The error rate of each classifier, by its name.
     classifier : str
         The choice: the vote, unless another one is better by 1.5 standard errors.
     keeps_metric : bool
         Whether the learned metric is kept: whether classifiers have fewer errors in it, on average,
         than in the plain features.
     gain : float
-        How much smaller the error of the choice is than that of the baseline; that one of several
-        was chosen is allowed for.
+        How much smaller the error of the choice is than that of the baseline, corrected for
+        choosing the best of several.
     margin : float
         The 95 % interval of the gain is gain +- margin: Bonett and Price's (2012) for differences
-        of paired shares, wider by Nadeau and Bengio's factor for overlapping training sets.
+        of paired shares, widened by Nadeau and Bengio's factor for overlapping training sets.
     seconds : float
         What the folds took.
     """
@@ -91,7 +92,7 @@ class HeldOut:
 
     @property
     def error(self) -> float:
-        """The error to expect of the choice on other points."""
+        """The expected error of the choice on other points."""
         return min(1.0, max(0.0, self.baseline - self.gain))
 
     @property
@@ -133,7 +134,7 @@ def class_probabilities(
     """
     if name == "vote":
         votes = [class_probabilities(one, points, codes, L, X) for one in MEMBERS]
-        return np.asarray(np.mean(votes, axis=0))
+        return np.mean(votes, axis=0)
     kind = name.removeprefix("plain-")
     if kind == name:
         points, X = points @ L.T, X @ L.T
@@ -173,9 +174,13 @@ def judge_by_folds(model: BaseSERAPH, pairs: PairSet, random_state: Any = None) 
     guesses = {
         name: np.zeros((repeats, n), dtype=np.int64) for name in (*CLASSIFIERS, "plain-vote")
     }
+    from .half_labeled import LabeledKFold
+
+    splitters = (LabeledKFold(n_folds, shuffle=True, random_state=seed) for seed in seeds)
+    folds = chain.from_iterable(one._iter_test_indices(codes, codes) for one in splitters)
     limit = Limit(clock + (np.inf if model.time_limit is None else model.time_limit))
     with model._watched(limit) as watch:
-        for k, held in enumerate(_folds(codes, n_folds, seeds)):
+        for k, held in enumerate(folds):
             if watch is not None:
                 watch.running = f"held-out labels, fit {k + 1} of {n_folds * repeats}"
                 watch.show_running()
@@ -198,15 +203,6 @@ def _with_fewer_others(pairs: PairSet, seed: int) -> PairSet:
     rows = np.union1d(members, drawn)
     labels = ClassLabels(np.searchsorted(rows, members), np.asarray(pairs.labels.classes))
     return PairSet(pairs.points[rows], labels)
-
-
-def _folds(codes: IntArray, n_folds: int, seeds: Sequence[int]) -> Iterator[IntArray]:
-    """Which labeled points are held out: each once in every repetition, class by class."""
-    from .half_labeled import LabeledKFold
-
-    for seed in seeds:
-        splitter = LabeledKFold(n_folds, shuffle=True, random_state=seed)
-        yield from splitter._iter_test_indices(codes, codes)
 
 
 def _learn_and_guess(model: BaseSERAPH, pairs: PairSet, held: IntArray) -> dict[str, FloatArray]:

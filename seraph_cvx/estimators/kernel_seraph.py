@@ -37,15 +37,15 @@ class _Parameters(Parameters, KernelParameters):
 
 
 class KernelSERAPH(_Parameters, BaseSERAPH):
-    """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
+    """Learn a metric in the feature space of a kernel, as SERAPH does in the space of the features.
 
-    It minimizes what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
-    ||x - x'||_A, exactly.
+    It minimizes exactly the objective of :class:`seraph_cvx.SERAPH`, with ||phi(x) - phi(x')||_A in
+    place of ||x - x'||_A.
 
-    A metric on the feature space only matters on the span of the training points, and the trace
-    penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
-    none rescaled, are an isometry on that span, so that SERAPH in these coordinates is SERAPH in
-    the feature space. Appendix C.2 of the paper is not available: this is derived here.
+    Only the restriction of the metric to the span of the training points matters, and the trace
+    penalty makes it zero outside that span. Kernel PCA with all components kept and none rescaled
+    is an isometry on that span, so SERAPH in its coordinates is SERAPH in the feature space.
+    Appendix C.2 of the paper is not available; this derivation is our own.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
     kernel_params : mapping, optional
         Passed to a callable kernel.
     unlabeled_weight, trace_weight, threshold, ...
-        As for :class:`seraph_cvx.SERAPH`. Of `penalties` only those that do not refer to the
+        As for :class:`seraph_cvx.SERAPH`. `penalties` may only contain those that do not refer to
         features: TraceBound, and Ridge and LogDet without a prior.
 
     Attributes
@@ -96,7 +96,13 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
             pairs = self._make_pairs(X, y, *constraints)
             for doubt in self._doubts_about_data(pairs, y):
                 warnings.warn(doubt, stacklevel=2)
-            self._refuse_features()
+            for block in self.penalties if isinstance(self.penalties, list | tuple) else ():
+                if isinstance(block, Penalty) and block.refers_to_features:
+                    raise ValueError(
+                        f"{block!r} refers to the features, and the metric of KernelSERAPH is one "
+                        "of the kernel's coordinates: leave it out, or use SERAPH. TraceBound, and "
+                        "Ridge and LogDet without a prior mean the same in all coordinates."
+                    )
             with one_blas_thread():
                 _, not_reached = self._minimize(self._embed(pairs))
         for warning in not_reached:
@@ -119,23 +125,13 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
         self._check_n_components(coordinates.shape[1])
         return PairSet(coordinates, pairs.labels)
 
-    def _refuse_features(self) -> None:
-        """Refuse penalties that refer to the features."""
-        for block in self.penalties if isinstance(self.penalties, list | tuple) else ():
-            if isinstance(block, Penalty) and block.refers_to_features:
-                raise ValueError(
-                    f"{block!r} refers to the features, and the metric of KernelSERAPH is one of "
-                    "the kernel's coordinates: leave it out, or use SERAPH. TraceBound, and "
-                    "Ridge and LogDet without a prior mean the same in all coordinates."
-                )
-
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""
-        return np.asarray(self._centered(self._kernel_with(points)) @ self.axes_)
+        return self._centered(self._kernel_with(points)) @ self.axes_
 
     def _centered(self, K: FloatArray) -> FloatArray:
         """Center a kernel: the inner products of phi(x) - mean with the phi(x_i) - mean."""
-        return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
+        return K - K.mean(axis=1)[:, None] - self._row_means + self._mean
 
     def _kernel_with(self, points: FloatArray) -> FloatArray:
         """The kernel of any points with those of the fit."""

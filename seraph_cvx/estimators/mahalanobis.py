@@ -130,7 +130,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Transform points to z = L x, whose Euclidean distances are the learned ones.
 
-        An array of another library than NumPy gives one of the same library, on the same device.
+        For an array of a library other than NumPy, the result is of that library, on the same
+        device.
         """
         check_is_fitted(self)
         points = validate_data(
@@ -142,9 +143,9 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return to_device_of(X, transformed) if is_foreign_array(X) else transformed
 
     def get_mahalanobis_matrix(self) -> FloatArray:
-        """The matrix L'L of the distances after `transform`: A unless n_components cuts it."""
+        """The matrix L'L of the distances after `transform`: A unless n_components truncates it."""
         check_is_fitted(self)
-        return np.asarray(self.components_.T @ self.components_)
+        return self.components_.T @ self.components_
 
     def get_metric(self) -> Callable[..., float]:
         """The learned distance d(x, x', squared=False) as a function, for ``metric=`` arguments."""
@@ -168,7 +169,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "From indices make them by X[pairs]."
             )
         differences = self._coordinates(P[:, 0]) - self._coordinates(P[:, 1])
-        return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
+        return np.linalg.norm(differences @ self.components_.T, axis=1)
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
         """Score the similarity of each pair: minus its distance, so larger is more similar."""
@@ -191,7 +192,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self
 
     def calibrate_threshold(self, pairs: ArrayLike, y: ArrayLike) -> Self:
-        """Choose `threshold_` so that `predict_pairs` is right on as many of these pairs as can be.
+        """Choose the `threshold_` at which `predict_pairs` is right on the most of these pairs.
 
         Parameters
         ----------
@@ -269,7 +270,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @cached_property
     def metric_(self) -> FloatArray:
-        """The metric A; made of `factor_` when it is read, where only that is kept."""
+        """The metric A; formed from `factor_` when it is read, if only that is stored."""
         return self._made_of("factor_", "metric_")
 
     def _made_of(self, factor: str, name: str) -> FloatArray:
@@ -277,7 +278,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         F = self.__dict__.get(factor)
         if F is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return np.asarray(F @ F.T)
+        return F @ F.T
 
     def _keep_metric(self, metric: FloatArray | Factor) -> FloatArray:
         """Keep the metric, or its factor, and its components; return all of these."""

@@ -29,15 +29,15 @@ class _Parameters(Parameters):
 class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     """Learn a Mahalanobis metric from labeled pairs of points, as a classifier of pairs.
 
-    Each sample is a pair of points and its label is +1 (similar) or -1
-    (dissimilar), so that scikit-learn's splitters, scorers and searches work on pairs. All other
-    pairs of the points met are the unlabeled ones.
+    Each sample is a pair of points and its label is +1 (similar) or -1 (dissimilar), so that
+    scikit-learn's splitters, scorers and searches work on pairs. All other pairs of these points
+    are unlabeled.
 
     Parameters
     ----------
     unlabeled_weight, trace_weight, threshold, ...
-        As for :class:`seraph_cvx.SERAPH`, but with an `identity_share` of 0: what pairs say is all
-        that is required.
+        As for :class:`seraph_cvx.SERAPH`, except that `identity_share` is 0: the labeled pairs
+        alone decide.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc
         confidence : (k,) array_like, optional
             c_k > 0: how much each pair counts; 1 by default.
         unlabeled_points : (u, m) array_like, optional
-            More points, about which nothing is known: their pairs join the unlabeled ones.
+            More points, about which nothing is known; their pairs are added to the unlabeled ones.
         """
         if y is None:
             raise ValueError(

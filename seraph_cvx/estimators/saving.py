@@ -81,12 +81,12 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
         Or a fitted `Pipeline` that ends in one of them, after any of StandardScaler, MinMaxScaler,
         MaxAbsScaler, RobustScaler and SimpleImputer.
     path : path
-        Taken as it is. What is there is replaced only when the new file is complete.
+        Used as given. An existing file is replaced only when the new one is complete.
 
     Raises
     ------
     TypeError
-        When a parameter is not a plain value: a function as a kernel, a solver object; or when a
+        If a parameter is not a plain value (a function as a kernel, a solver object), or if a
         pipeline has other steps.
 
     Examples
@@ -114,18 +114,18 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """Load the model or pipeline that `save_model` or `seraph-cvx fit` wrote, the same bit for bit.
+    """Load a model or pipeline that `save_model` or `seraph-cvx fit` wrote, bit for bit the same.
 
     Parameters
     ----------
     path : path
-        From whomever: the file is checked, and nothing in it is executed.
+        The file need not be trusted: it is checked, and nothing in it is executed.
 
     Raises
     ------
     ValueError
-        When the file is no model of this package, damaged, of another format, or does not fit
-        together; it names the file and what is wrong with it.
+        If the file is not a model of this package, or is damaged, inconsistent or of another
+        format; the message names the file and what is wrong with it.
 
     Examples
     --------

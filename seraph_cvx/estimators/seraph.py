@@ -35,32 +35,33 @@ class SERAPH(_Parameters, BaseSERAPH):
     Points of the same known class are brought near each other, points of different known classes
     are moved apart, and the pairs without a label become either near or far.
 
-    By default it minimizes over A PSD, by an alternation of soft labels and convex M-steps,
+    By default, it alternates soft labels and convex M-steps to minimize, over PSD matrices A,
 
         J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p),
 
-    p of (8) the probability that a pair is similar (S) or dissimilar (D), H_a the Renyi entropy of
-    order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see
-    `correlation_weight`). The paper's objective (7) has mu times Shannon's entropy there, and is
-    what algorithm="direct" minimizes. J is not convex, each M-step is: `certificate_` bounds how
-    far the last one is from its optimum.
+    Here p is the probability (8) that a pair is similar (S) or dissimilar (D), H_a is the Renyi
+    entropy of order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see
+    `correlation_weight`). The paper's objective (7), which algorithm="direct" minimizes, has mu
+    times the Shannon entropy instead. J is not convex, but each M-step is: `certificate_` bounds
+    how far the last one is from its optimum.
 
     Parameters
     ----------
     unlabeled_weight : float, "ratio" or "full", default="full"
-        mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is the
-        weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
+        mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is a/(a
+        - 1) times that ratio, a = sharpness: with this weight in the M-steps, the factor of the
+        entropy in J is the ratio itself.
     trace_weight : float or "auto", default="auto"
-        lambda: larger values lower the rank. "auto" is 0.08 p times the critical trace
-        weight of the labeled pairs, p the chance that two labeled points are similar (1/k for k
-        classes of one size): it follows the unit of the features, as no number can. Where that is
-        zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the same number
-        as without them.
+        lambda: larger values lower the rank. "auto" is 0.08 p times the critical trace weight of
+        the labeled pairs, where p is the probability that two labeled points are similar (1/k for k
+        classes of equal size). Unlike a fixed number, it adapts to the units of the features. If
+        the critical trace weight is zero (no labeled pair pulls the metric up), "auto" is 1.0. It
+        does not depend on `penalties`.
     threshold : float, default=1.0
         eta: the squared distance at which a pair is as likely similar as dissimilar.
     sharpness : float or None, default=2.0
-        a, of the soft labels of the E-step. None is the paper's 1 + mu; with it the EM-like scheme
-        descends a J in which the unlabeled pairs weigh far less than in (7).
+        The sharpness a of the soft labels in the E-step. None means the paper's 1 + mu; the J that
+        the EM-like scheme then decreases gives the unlabeled pairs far less weight than (7) does.
     algorithm : "em" or "direct", default="em"
         The paper's EM-like scheme, whose M-steps are convex and certified; or Newton's method on
         (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
@@ -69,103 +70,111 @@ class SERAPH(_Parameters, BaseSERAPH):
         Solver of each M-step, see :func:`seraph_cvx.solve_m_step`: "newton", or a conic one such
         as "CLARABEL", in upper or lower case.
     tol : float, default=1e-6
-        EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
-        larger relative fall, see :class:`seraph_cvx.fit.direct.DirectSolution`.
+        "em" stops when the relative decrease of J is smaller; "direct", when the gradient of (7)
+        predicts no larger relative decrease, see :class:`seraph_cvx.fit.direct.DirectSolution`.
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
-        M-steps and steps of the descent together, by default 500; steps of direct, by default
-        5000.
+        The largest number of M-steps and descent steps together, by default 500; for "direct", of
+        its steps, by default 5000.
     n_components : int, optional
         Rows of `components_` and columns of `transform`; by default all m.
     allow_unattained : bool, default=False
         Accept M-steps that have no optimum (usual for trace_weight=0) instead of raising.
     n_jobs : int, optional
-        Threads over blocks of pairs.
+        The number of threads that sum over blocks of pairs.
     verbose : int, default=0
-        1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
-        that is installed, and as a plain line for each iteration where stderr is no terminal.
+        1 shows a progress line on stderr (drawn by rich if it is installed), which is also updated
+        within a long M-step. If stderr is not a terminal, one plain line is printed for each
+        iteration.
     laplacian_weight : float, default=0.0
-        nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors
-        near; see :func:`seraph_cvx.penalties.manifold_term`.
+        nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors close
+        together; see :func:`seraph_cvx.penalties.manifold_term`.
     laplacian_neighbors : int, default=7
-        How many neighbors a point has in the graph of that term.
+        The number of neighbors of each point in the graph of that term.
     accelerate : bool, default=True
-        After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
-        certified M-step. False, and any solver other than "newton", runs E-steps and M-steps alone,
-        as the paper does, which end near a fixed point too, ten to a hundred times later.
+        After a rough first M-step, minimize J itself by Newton's method, and finish with an E-step
+        and a certified M-step. With False, or a solver other than "newton", the fit consists of
+        E-steps and M-steps only, as in the paper; it also ends near a fixed point, but takes ten to
+        a hundred times as long.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
-        metric learned before), in the units of X. Where one of them is not smooth the fit is not
-        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet.
+        metric learned before), in the units of X. If any of them is not smooth, the fit is not
+        accelerated. algorithm="direct" accepts only smooth ones: Ridge and LogDet.
     identity_share : float or "auto", default="auto"
-        alpha: the metric is (1 - alpha) A + alpha c B, B the `reference`, c such that both parts
-        have the same mean squared distance over the points. It keeps what few labels say nothing
-        about. "auto" is one less Youden's index of A on the labeled pairs: the mean of p(-1) over
-        the similar ones plus that of p(+1) over the dissimilar ones, by (8) and at most 1.
-        Where the labels do not support the mixture, it is mixed with the Euclidean metric in turn:
-        a share of 0.15 for each standard error that its support is below two. The support is the
-        mean gain, in standard errors, of the margins ln(b/a) of labeled points, a and b the
-        distances to the nearest similar and to the nearest dissimilar one. The certificate is of
-        A itself, `m_step_metric_`; where `metric_` has to satisfy the constraints among `penalties`
-        too, set the share to 0. A diagonal A stays diagonal.
+        alpha: the metric is (1 - alpha) A + alpha c B, where B is the `reference` and c gives both
+        parts the same mean squared distance over the points. The reference preserves directions
+        about which few labels say nothing. "auto" is one minus Youden's index of A on the labeled
+        pairs: the mean of p(-1) over the similar ones plus the mean of p(+1) over the dissimilar
+        ones, by (8), and at most 1. If the labels do not support the mixture, it is in turn mixed
+        with the Euclidean metric: with a share of 0.15 for each standard error by which its support
+        is below two. The support is the mean gain, in standard errors, of the margins ln(b/a) of
+        the labeled points, where a and b are the distances to the nearest similar and the nearest
+        dissimilar point. The certificate is for A itself, `m_step_metric_`; if `metric_` must also
+        satisfy the constraints among `penalties`, set the share to 0. If A is diagonal, so is the
+        mixture.
     setting : "none", "post", "proj" or "hyper", optional
-        The paper's settings, instead of mu, lambda, sharpness, share, reference and correlation
-        weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft
-        labels and trace, nothing of a reference. Over 50 samplings of the paper's twelve tasks the
-        mean error of "hyper" at convergence is 25.3 %, that of the defaults, which were chosen on
-        other data, 23.0 %.
+        One of the paper's settings, in place of the weights mu and lambda, the sharpness, the
+        share, the reference and the correlation weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1)
+        or ("ratio", 1), with the paper's soft labels and trace penalty and without a reference.
+        Over 50 samplings of the paper's twelve tasks the mean error at convergence is 25.3 % for
+        "hyper" and 23.0 % for the defaults, which were chosen on other data.
     classifier : str, default="nearest"
         What `predict` does. "nearest": the class of the nearest labeled point, in the learned
         metric. "neighbors": the nine nearest, weighted by their distance. "logistic": logistic
-        regression in the coordinates of `transform`. With "plain-" in front, as "plain-logistic":
-        the same in the features as they are. "vote": the mean of the probabilities of these, but
-        for the two nearest ones. "auto": the vote, or another one where held-out labels show it to
-        be better; and where they do not show that the learned metric helps, the Euclidean one is
-        kept. It takes twenty more fits of the labeled points and at most 500 others.
+        regression in the coordinates of `transform`. With "plain-" in front, as in
+        "plain-logistic": the same on the unchanged features. "vote": the mean of the probabilities
+        of these, except "nearest" and "plain-nearest". "auto": the vote, unless held-out labels
+        show that another classifier is better; if they do not show that the learned metric helps,
+        the Euclidean metric is kept. "auto" takes twenty more fits, each to the labeled points and
+        at most 500 others.
     random_state : int, RandomState or None, default=None
-        The seed of the folds of "auto", and of which 500 others; by default they are always the
-        same. Nothing else of a fit is random.
+        The seed for the folds of "auto" and for its choice of 500 other points; by default both are
+        always the same. Nothing else in a fit is random.
     reference : "within" or "identity", default="within"
-        B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
-        units of the spread inside the classes, ((1 - g) W + g S)^-1, S the second moment of the
-        similar pairs scaled to the trace r, g = n/(n + r) for n labeled points less classes and r
-        features that vary (fewer than points), and W = I, or that of `correlation_weight`.
+        B, the matrix that the learned metric is mixed with. "identity": the Euclidean metric.
+        "within": distances in units of the spread within the classes, B = ((1 - g) W + g S)^-1,
+        where S is the second moment of the similar pairs, scaled to the trace r; g = n/(n + r); n
+        is the number of labeled points minus that of classes; r is the number of features that
+        vary, but less than that of points; and W is I, or the matrix of `correlation_weight`.
     correlation_weight : float or "auto", default="auto"
-        w: the trace penalty is lambda <W, A> with W = (1 - w) I + w C, C the covariance of the
-        features scaled to the trace m; 0 is the paper's lambda tr(A). "auto" is max(0, 3r - 2), at
-        most 0.95, r the mean squared correlation of the features: it is 0 for most data, and where
-        all features say nearly the same their small differences are not taxed out of reach. The
-        certificate is of the M-step with this penalty.
+        w: the trace penalty is lambda <W, A> with W = (1 - w) I + w C, where C is the covariance
+        matrix of the features, scaled to the trace m; w = 0 gives the paper's lambda tr(A). "auto"
+        is max(0, 3r - 2), but at most 0.95, where r is the mean squared correlation of the
+        features. It is 0 for most data; if all features are nearly the same, it keeps the penalty
+        from suppressing the small differences between them. The certificate is for the M-step with
+        this penalty.
     time_limit : float, optional
-        Seconds for the whole fit, which then ends, also inside a pass over the pairs, with the best
-        metric so far and status time_limit; `certificate_` is None where half a second more is not
-        enough to compute it.
+        Seconds for the whole fit. It then stops, even within a pass over the pairs, with the best
+        metric so far and status time_limit. `certificate_` is None if it cannot be computed within
+        another half second.
     callback : callable, optional
         Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
         return value ends the fit there, with status interrupted. If it has a method `progress`,
-        that is called between blocks of pairs with a line about what is running; "direct", which
-        has no iterations, calls only that.
+        that method is called between blocks of pairs with a line that says what is running;
+        "direct", which has no iterations, calls nothing else.
     on_interrupt : "raise" or "keep", default="raise"
-        What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
+        What Ctrl-C does. "raise": it raises KeyboardInterrupt and leaves the estimator as it was.
         "keep": the fit ends as at a time limit, with status interrupted; a second Ctrl-C raises. A
-        KeyboardInterrupt that `callback` raises is one Ctrl-C. Where Ctrl-C is ignored (background
-        jobs) it stays so. A fit in another thread than the main one never receives it: end that by
-        `callback` or `time_limit`.
+        KeyboardInterrupt raised by `callback` counts as a Ctrl-C. If the process ignores Ctrl-C (as
+        background jobs do), so does the fit. A fit outside the main thread never receives Ctrl-C:
+        end it by `callback` or `time_limit`.
 
     Attributes
     ----------
     metric_ : (m, m) array
-        The metric of all distances, positive semidefinite; always the full one. With more features
-        than points, and no penalty but the trace, it lies in the span of the points, and so does
-        the reference in it: off the span all points of the fit are equally far from a new one. Then
-        `factor_`, F with FF' = metric_, is kept instead, and the matrix is made when it is read,
-        which `components_`, distances, predictions and saving never do.
+        The metric of all distances, a positive semidefinite matrix; always of full size. With more
+        features than points and no penalty other than the trace, both the metric and the reference
+        lie in the span of the points: off the span, all points of the fit are equally far from a
+        new one. In that case the factor `factor_`, F with FF' = metric_, is stored instead, and the
+        matrix is formed when it is read; `components_`, distances, predictions and saving do not
+        need it.
     m_step_metric_ : (m, m) array
-        A of the last M-step, before the identity's share; of `m_step_factor_` likewise.
+        The matrix A of the last M-step, before it is mixed with the reference; formed from
+        `m_step_factor_` in the case above.
     is_mixed_ : bool
-        Whether `metric_` is another matrix than `m_step_metric_`, which the certificate is of.
+        Whether `metric_` differs from `m_step_metric_`, the matrix that the certificate is for.
     m_step_rank_ : int
         The numerical rank of `m_step_metric_`.
     components_ : (n_components, m) array
@@ -176,31 +185,34 @@ class SERAPH(_Parameters, BaseSERAPH):
         The last M-step, which the certificate is about: ``certify(model.m_step_objective_,
         model.m_step_metric_)`` repeats it, and ``certificate_.to_json()`` writes it to a file.
     history_ : list
-        One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
+        An :class:`~seraph_cvx.fit.alternation.Iteration` for each step; for "direct", the values of
+        (7).
     n_iter_ : int
     status_ : Status
         certified, or stationary for algorithm="direct". rounding_limit: the gap is below 1e-6, but
-        in double precision no smaller one can be proved. Any other one is also a warning.
+        in double precision no smaller one can be proved. Any other status also issues a warning.
     threshold_ : float
-        `predict_pairs` calls pairs up to this distance similar, and `predict_pair_proba` is 1/2
-        there: sqrt(eta) without a share of the reference. The share moves pairs of one class apart;
-        with it, the distance within which as many pairs of the training points are as A calls
-        similar by (8). `calibrate_threshold` and `set_threshold` change it.
+        The distance up to which `predict_pairs` calls pairs similar, and at which
+        `predict_pair_proba` is 1/2. Without a share of the reference it is sqrt(eta). The share
+        moves points of one class apart; the threshold is then chosen so that as many pairs of
+        training points lie within it as A calls similar by (8). `calibrate_threshold` and
+        `set_threshold` change it.
     classifier_ : str
         The classifier of `predict`: that of the parameter, or what "auto" has chosen.
     held_out_ : HeldOut or None
-        What "auto" found: the errors of all classifiers on held-out labels, with the metric learned
-        anew in each fold, and the gain of the choice with its 95 % interval; printed, it says
-        whether the labels show a gain. None otherwise, and where there was nothing to judge.
+        The result of "auto": the errors of all classifiers on held-out labels, with the metric
+        learned anew in each fold, and the gain of the chosen one with its 95 % interval; printed,
+        it says whether the labels show a gain. None for the other choices of `classifier`, and if
+        there was nothing to judge.
     abstained_ : bool
-        Whether "auto" has kept the Euclidean metric; `m_step_metric_` is the learned one still.
+        Whether "auto" kept the Euclidean metric; `m_step_metric_` is still the learned one.
     labeled_points_, labels_ : (k, m) and (k,) arrays, or None
-        The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
-        by them `predict` classifies. None where constraints were given.
+        The points of known class and their classes, which `predict` uses and
+        :func:`seraph_cvx.save_model` saves. None if constraints were given.
     classes_ : array
         The classes among `labels_`, sorted.
     table_ : dict
-        Of a model of ``seraph-cvx fit`` alone: how it read its table.
+        Only in a model of ``seraph-cvx fit``: how the command read its table.
     n_features_in_ : int
 
     Examples
@@ -213,7 +225,7 @@ class SERAPH(_Parameters, BaseSERAPH):
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
     array([0.3 , 2.44])
 
-    A weight for each feature, as a penalty among others makes it:
+    A weight for each feature, by the penalty Diagonal:
 
     >>> from seraph_cvx.penalties import Diagonal
     >>> weighting = SERAPH(penalties=[Diagonal()], identity_share=0.0)
@@ -236,14 +248,15 @@ class SERAPH(_Parameters, BaseSERAPH):
         Parameters
         ----------
         X : (n, m) array_like
-            An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
-            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
+            If X is an array of a library other than NumPy (torch, CuPy, ...), that library computes
+            the sums over unlabeled pairs, on its device. The learned attributes are NumPy arrays in
+            any case.
         y : (n,) array_like, optional
-            Class labels; unknown are -1, NaN, None and pandas' NA.
+            Class labels; -1, NaN, None and pandas' NA mean unknown.
         similar, dissimilar : (k, 2) array_like of int, optional
-            Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
-            cross-validation removes rows they would refer to other points, so cross-validate
-            constraints with :class:`~seraph_cvx.PairSERAPH`.
+            Constraints: rows (i, j) of indices into X. They are indices into *this* X.
+            Cross-validation removes rows, so that the indices would refer to other points:
+            cross-validate constraints with :class:`~seraph_cvx.PairSERAPH`.
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
@@ -287,12 +300,12 @@ class SERAPH(_Parameters, BaseSERAPH):
             self.threshold_ = matching_threshold(learned, pairs.points, self.threshold_**2)
 
     def predict(self, X: ArrayLike) -> Any:
-        """Predict the class of each point, by the labeled points of the fit and `classifier_`.
+        """Predict the class of each point from the labeled points of the fit, by `classifier_`.
 
-        By default that of the nearest one after `transform`; ``seraph-cvx apply --predict`` uses
-        what held-out labels favor, see the parameter `classifier`. A pipeline that ends in SERAPH
-        predicts likewise. For any other classifier, put it behind SERAPH, as in
-        ``make_pipeline(SERAPH(), LabeledOnly(...))``.
+        By default, this is the class of the nearest labeled point after `transform`; ``seraph-cvx
+        apply --predict`` uses the classifier that held-out labels favor (see the parameter
+        `classifier`). A pipeline that ends in SERAPH predicts in the same way. To use any other
+        classifier, put it behind SERAPH, as in ``make_pipeline(SERAPH(), LabeledOnly(...))``.
 
         Parameters
         ----------
@@ -301,7 +314,7 @@ class SERAPH(_Parameters, BaseSERAPH):
         Returns
         -------
         (n,) array
-            Of the classes that were given to `fit`.
+            Classes, as they were given to `fit`.
 
         Examples
         --------
@@ -314,10 +327,10 @@ class SERAPH(_Parameters, BaseSERAPH):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """The probabilities of the classes at each point by `classifier_`, columns as `classes_`.
+        """Estimate the probability of each class at each point, with columns as in `classes_`.
 
-        Those of the nearest point are 0 and 1, of neighbors the shares of their weights, of the
-        vote the mean of the probabilities of its members.
+        They are 0 and 1 for "nearest", shares of the neighbors' weights for "neighbors", and the
+        mean over its members for "vote".
 
         Parameters
         ----------

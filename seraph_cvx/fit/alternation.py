@@ -201,7 +201,7 @@ class Iteration:
     paper_objective : float
         (7) at the new metric, as a minimization.
     relative_gap : float
-        The M-step's, certified; infinite after a rough M-step and after a step of the descent.
+        The certified gap of the M-step; infinite after a rough M-step and after a descent step.
     evaluations : int
         Passes over the pairs that the step took, where the solver counts them.
     solver_seconds : float
@@ -301,14 +301,15 @@ def alternate(
         Continue where an M-step has no optimum (the paper's settings with lambda = 0).
     callback : callable, optional
         Called with each Iteration and its metric; a true return value ends the run, with status
-        interrupted. One that saves the metric lets a run that was killed go on from it, as `start`.
+        interrupted. If it saves the metric, a run that was killed can continue from it, given as
+        `start`.
     start : (m, m) array_like, optional
-        A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
-        not convex: another start may end at another metric.
+        A metric whose soft labels the first M-step uses, instead of the paper's q(-1) = 1. J is not
+        convex, so another start may end at another metric.
     accelerate : bool
         With solver="newton", replace a hundred EM iterations by a few steps of Newton's method on J
-        after the first M-step. False is the paper's sequence; it may end at another fixed point,
-        with the same kind of certificate.
+        after the first M-step. False gives the paper's sequence, which may end at another fixed
+        point, with the same kind of certificate.
     penalties : sequence of Penalty
         Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. The alternation is
         accelerated only if all of them are smooth; `kind` in the history shows whether it was.
@@ -323,8 +324,8 @@ def alternate(
     Returns
     -------
     Alternation
-        An M-step that fails (or whose answer raises J, as a conic solver's may) ends the run: the
-        last good metric is returned, with status failed (inaccurate).
+        If an M-step fails, the run ends, and the last good metric is returned with status failed;
+        if its answer raises J, as a conic solver's may, with status inaccurate.
 
     Examples
     --------
@@ -437,7 +438,7 @@ def _first_factor(objective: MStepObjective) -> FloatArray:
     points = objective.pairs.points
     spread = 2.0 * float(np.sum(np.var(points, axis=0)))
     size = np.sqrt((1.0 + objective.threshold) / spread) if 0.0 < spread < np.inf else 1.0
-    return np.asarray(size * objective.directions)
+    return size * objective.directions
 
 
 _CURES = {

@@ -80,7 +80,9 @@ def minimize_directly(
             )
     points = m_step.pairs.points
     if start is None:
-        found = Factor(np.sqrt(_unit_of_metrics(points)) * m_step.directions)
+        varies = m_step.pairs.feature_ranges > 0.0  # metrics scale as their mean variance does
+        variance = float(np.mean(np.var(points[:, varies], axis=0))) if np.any(varies) else 1.0
+        found = Factor(np.sqrt(1.0 / variance) * m_step.directions)
     else:
         found = as_factor(check_metric(start, points.shape[1], "start"))
     values, stationarity, is_stopped, n_steps = list[float](), np.inf, False, 0
@@ -135,12 +137,6 @@ def _stationarity(point: FactorPoint) -> float:
     size = float(np.vdot(point.L, point.L)) + point.program.typical_size
     decrease = 0.5 * float(np.vdot(point.factor_gradient, point.L)) - least * size
     return abs(decrease) / max(1.0, abs(point.value))  # below zero by rounding alone
-
-
-def _unit_of_metrics(points: FloatArray) -> float:
-    """One over the mean variance of the features that vary: metrics scale as this does."""
-    varies = np.ptp(points, axis=0) > 0.0
-    return 1.0 / float(np.mean(np.var(points[:, varies], axis=0))) if np.any(varies) else 1.0
 
 
 def _why_over(is_stopped: bool, is_late: bool, has_all_steps: bool) -> tuple[Status, str]:

@@ -35,7 +35,7 @@ class PathPoint:
         f, eq. (11).
     certificate : Certificate
     message : str
-        What was not reached and the remedy, where the point is not certified.
+        If the point is not certified, what was not reached, and the remedy.
     """
 
     trace_weight: float
@@ -65,7 +65,7 @@ class SeraphPath(Sequence[PathPoint]):
     ----------
     points : tuple of PathPoint
     critical_trace_weight : float
-        From this trace weight on the metric is zero; NaN with penalties, which change it.
+        The metric is zero at this trace weight and above; NaN with penalties, which change it.
     """
 
     points: tuple[PathPoint, ...]
@@ -122,11 +122,11 @@ def seraph_path(
     ----------
     pairs : PairSet
     trace_weights : "auto" or array_like
-        The weights, taken from the largest down, each once. "auto", without penalties, is a
+        The weights, which are used in decreasing order, each once. "auto", without penalties, is a
         geometric sequence of `n_weights` from the critical trace weight, above which the metric is
         zero, down to `smallest` times it.
     n_weights, smallest : int, float
-        The number of weights of "auto", and the smallest as a share of the critical one.
+        The number of weights of "auto", and the smallest as a fraction of the critical one.
     previous_metric : (m, m) array, optional
         The metric whose soft labels the M-steps have; by default q(-1) = 1, the paper's start.
     unlabeled_weight, threshold, sharpness, solver, n_jobs, manifold_term, penalties
@@ -137,8 +137,8 @@ def seraph_path(
     Returns
     -------
     SeraphPath
-        Each point starts from the one before. With penalties, an M-step that is not certified from
-        its start is solved again from zero.
+        Each M-step starts from the metric before it. With penalties, an M-step that is not
+        certified from that start is solved again from zero.
 
     Examples
     --------

@@ -32,15 +32,15 @@ class ConvexityProof:
     Attributes
     ----------
     expression : str
-        Its label where it has one, else the atom and its shape.
+        The label of the expression if it has one, else its atom and shape.
     curvature, sign : str
         As CVXPY derives them: CONVEX, CONCAVE, AFFINE, CONSTANT or UNKNOWN; NONNEGATIVE, ...
     rule : str
-        The rule of disciplined convex programming that gives the curvature from the children's.
+        The rule of disciplined convex programming that derives the curvature from the children's.
     children : tuple of ConvexityProof
     refutation : Chord or None
-        Of an objective or constraint to which no rule applies: two points between which it is
-        proven not to be convex. None: not settled.
+        For an objective or constraint to which no rule applies, two points between which it is
+        proven not to be convex; None if the question is open.
 
     Examples
     --------
@@ -83,14 +83,14 @@ class ConvexityProof:
 def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     """Prove a problem convex by the rules of DCP, node by node, or look for a refutation.
 
-    A convex function minimized over a convex set is a convex problem: the rules see both. Where
-    no rule applies, two points are searched for between which convexity fails, with every value
-    enclosed; if none is found, the question is not settled.
+    A problem is convex if it minimizes a convex function over a convex set; the rules check both.
+    Where no rule applies, a search looks for two points between which convexity fails, with
+    rigorous bounds on every value; if it finds none, the question stays open.
 
     Parameters
     ----------
     problem : cvxpy.Problem
-        Any; for example ``state_m_step(objective)``.
+        Any problem, for example ``state_m_step(objective)``.
 
     Returns
     -------
@@ -111,10 +111,6 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     >>> explain_convexity(cp.Problem(cp.Minimize(cp.sqrt(x)))).children[0].refutation is None
     False
     """
-    return _explain_problem(problem)
-
-
-def _explain_problem(problem: cp.Problem) -> ConvexityProof:
     goal = problem.objective.args[0]
     sign, is_right, rule = 1.0, goal.is_convex(), "minimizes a convex function over a convex set"
     if isinstance(problem.objective, cp.Maximize):
@@ -143,7 +139,7 @@ def _verdict(
 
 def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
     if isinstance(expression, cp.Problem):  # of partial_optimize
-        return _explain_problem(expression)
+        return explain_convexity(expression)
     if isinstance(expression, cp.constraints.constraint.Constraint):  # of indicator
         return _explain_constraint(expression)
     children = () if _is_leaf(expression) else tuple(map(_explain, _parts(expression)))
@@ -282,7 +278,8 @@ def _rule(expression: Any) -> str:
     if not (expression.is_convex() or expression.is_concave()):
         return "no DCP rule applies"
     if isinstance(expression, AddExpression):
-        return f"a sum of {_plural(expression)} terms"
+        curvatures = {str(arg.curvature).lower() for arg in expression.args} - {"constant"}
+        return f"a sum of {' and '.join(sorted(curvatures)) or 'constant'} terms"
     if isinstance(expression, NegExpression):
         return f"minus {_article(expression.args[0])} expression"
     if isinstance(expression, BinaryOperator):
@@ -310,8 +307,3 @@ def _composition_rule(expression: Any) -> str:
 def _article(expression: Any) -> str:
     word = str(getattr(expression, "curvature", expression)).lower()
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
-
-
-def _plural(expression: Any) -> str:
-    kinds = {str(arg.curvature).lower() for arg in expression.args} - {"constant"}
-    return " and ".join(sorted(kinds)) or "constant"

@@ -175,13 +175,13 @@ def solve_m_step(
     start : (m, m) array, optional
         Where "newton", "fista" and "projected-gradient" start.
     formulation : "primal" or "dual"
-        What a conic solver is given.
+        The formulation that a conic solver is given.
     max_iter, time_limit : optional
         Limits on iterations and seconds.
     solver_options : mapping, optional
         Passed to the conic solver as they are.
     allow_unattained : bool
-        Solve although no optimum exists: "newton", which is FISTA alone then, "fista" and
+        Solve even if no optimum exists: "newton" (then FISTA alone), "fista" and
         "projected-gradient" return their last iterate.
 
     Returns

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..model.m_step_objective import MStepObjective
+from ..model.posterior import e_step
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
 from ..penalties.penalty import Penalty
@@ -115,7 +116,11 @@ def textbook_statement(objective: MStepObjective) -> cp.Problem:
         surprise = c[len(pairs.similar) :] @ cp.logistic(-entries.scores(A, pairs.dissimilar))
         terms.append(surprise.set_label(f"-sum_D {weight}ln p(-1)"))
     if mu > 0.0:
-        s, q = entries.scores(A, pairs.unlabeled), soft_label_vector(objective)
+        s, q = entries.scores(A, pairs.unlabeled), objective.soft_labels
+        if q is None and objective.previous_metric is not None:
+            letters = (mu, objective.threshold, objective.sharpness)
+            q = e_step(pairs, objective.previous_metric, *letters)
+        q = np.zeros(pairs.n_unlabeled) if q is None else q
         for y, scores, label in (("+1", s, q), ("-1", -s, 1.0 - q)):
             surprise = mu * cp.sum(cp.multiply(label, cp.logistic(scores)))
             terms.append(surprise.set_label(f"-mu sum_U q({y}) ln p({y})"))
@@ -240,7 +245,7 @@ class _Entries:
     def outer_products(self, rows: IntArray) -> FloatArray:
         """The entries of v v', one row per pair."""
         V = self.points[rows[:, 0]] - self.points[rows[:, 1]]
-        return np.asarray(V[:, self.i] * V[:, self.j])
+        return V[:, self.i] * V[:, self.j]
 
     def scores(self, A: cp.Variable, rows: IntArray) -> cp.Expression:
         """The scores v'Av - eta of pairs."""
@@ -277,15 +282,3 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
         "beta": mu * (objective.pairs.n_unlabeled - objective.soft_label_sums.total),
         **{_weight_name(j): block.weight for j, block in enumerate(objective.penalties)},
     }
-
-
-def soft_label_vector(objective: MStepObjective) -> FloatArray:
-    """The soft labels as a vector, one per row of ``pairs.unlabeled``, for the textbook."""
-    from ..model.posterior import e_step
-
-    if objective.soft_labels is not None:
-        return objective.soft_labels
-    if objective.previous_metric is None:
-        return np.zeros(objective.pairs.n_unlabeled)
-    letters = (objective.mu, objective.threshold, objective.sharpness)
-    return e_step(objective.pairs, objective.previous_metric, *letters)

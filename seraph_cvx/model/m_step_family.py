@@ -74,11 +74,11 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
     if moments.unlabeled_weight > 0.0:
-        return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
+        return np.ptp(sums.points, axis=0) > 0.0
     if sums.class_layout is not None:
-        return np.asarray(np.ptp(sums.given[sums.labels.members], axis=0) > 0.0)
+        return np.ptp(sums.given[sums.labels.members], axis=0) > 0.0
     i, j = sums.labels.listed.T
-    return np.asarray(np.any(sums.given[i] != sums.given[j], axis=0))
+    return np.any(sums.given[i] != sums.given[j], axis=0)
 
 
 def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> DualCoordinates | None:
@@ -245,9 +245,12 @@ class MStepFamily:
             sums = self.sums.on_host if on_host else self.sums
             moments = PairMoments(sums, self.mu, penalty)
             for known in self._geometries.values():
-                is_like = known.sums.remote is sums.remote
-                if is_like and known.moments.is_valid_for(penalty):
-                    moments = known.moments  # with a whitening that suits R
+                of_shape = known.moments.regularizer.has_shape_of(penalty)
+                if known.sums.remote is not sums.remote:
+                    continue
+                # the whitening is of R only where some direction has no spread, and of its shape
+                if of_shape or len(known.moments.whitening) == known.moments.whitening.shape[1]:
+                    moments = known.moments
                     break
             for other in list(self._geometries)[:-3]:  # four values of lambda are kept
                 del self._geometries[other]
@@ -261,7 +264,7 @@ class MStepFamily:
                 return sums
         pairs = moments.sums.with_matrix_coordinates(moments.whitening)
         if source.metric is None and source.table is None:  # the paper's start, q(+1) = 0
-            sums = SoftLabelSums(np.zeros((pairs.n_coordinates,) * 2), 0.0)
+            sums = SoftLabelSums(np.zeros((moments.whitening.shape[1],) * 2), 0.0)
         else:
             metrics = [] if source.metric is None else [source.metric]
             totals, matrix, _ = pairs.over_unlabeled(metrics, source)

@@ -65,8 +65,9 @@ class MStepObjective:
         The soft label q(+1) of each row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
         Refused for sampled pairs.
     previous_metric : (m, m) array_like, optional
-        Instead of `soft_labels`: the soft labels (10) of this PSD matrix, streamed, never stored.
-        That of a fit is kept as a factor; ``np.asarray(objective.previous_metric)`` is the matrix.
+        Instead of `soft_labels`: a PSD matrix whose soft labels (10) are used; they are computed
+        block by block and never stored. The objective of a fit keeps a factor of it;
+        ``np.asarray(objective.previous_metric)`` is the matrix.
     sharpness : float, optional
         The sharpness of those soft labels; None is the paper's 1 + mu.
     unlabeled_weight : float or "ratio"
@@ -76,7 +77,7 @@ class MStepObjective:
     threshold : float
         The squared distance eta > 0 at which a pair is as likely similar as dissimilar.
     n_jobs : int, optional
-        The number of threads over blocks of pairs.
+        The number of threads that sum over blocks of pairs.
     manifold_term : (m, m) array_like, optional
         The PSD matrix nu*X'LX, which is added to R; see
         :func:`seraph_cvx.penalties.manifold_term`.
@@ -84,8 +85,8 @@ class MStepObjective:
         Building blocks that are added, see :mod:`seraph_cvx.penalties`; the value, the solvers and
         the certificate are then those of F(A) = f(A) + sum_j P_j(A).
     family : MStepFamily, optional
-        What M-steps of the same pairs share, reused from another one; made again where it is
-        not of these pairs, mu, eta, manifold term and threads.
+        What M-steps on the same pairs share, taken from another objective. It is computed again if
+        it was made with other pairs, mu, eta, manifold term or threads.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class MStepObjective:
     attains_optimum : bool
         Whether some PSD matrix minimizes f.
     falling_direction : (m,) array or None
-        A unit vector u such that f(A + t uu') falls for ever as t grows, where there is one.
+        A unit vector u such that f(A + t uu') decreases forever as t grows, or None.
     lipschitz_bound, smoothness_bound : float
         Lipschitz constants of f, eq. (12), and of its gradient, in the Frobenius norm.
     mu : float
@@ -216,7 +217,7 @@ class MStepObjective:
                 )
 
     def value(self, A: ArrayLike) -> float:
-        """The value f(A), eq. (11) with the sign reversed, and of the penalties; A any matrix."""
+        """The value f(A), eq. (11) with the sign reversed, plus the penalties, at any matrix A."""
         return self.penalized_value(self.program, A)
 
     def gradient(self, A: ArrayLike) -> FloatArray:
@@ -236,7 +237,7 @@ class MStepObjective:
         return program.value(matrix) + sum(block.value(matrix) for block in self.penalties)
 
     def penalized_gradient(self, program: PairProgram, A: ArrayLike) -> tuple[float, FloatArray]:
-        """The same with the gradient, in one sweep."""
+        """That value and its gradient, in one sweep."""
         matrix = self.check(A)
         value, gradient = program.value_and_gradient(matrix)
         for block in self.penalties:
@@ -306,7 +307,7 @@ class MStepObjective:
 
     @cached_property
     def label_bounds(self) -> LabelBounds | None:
-        """What the labels bring to every certificate of this M-step; None where it overflows."""
+        """What the labels contribute to every certificate of this M-step; None if it overflows."""
         geometry = self.geometry
         similar, sums = geometry.dual_similar, geometry.dual_sums
         largest = self.moments.largest_weight
@@ -339,7 +340,7 @@ class MStepObjective:
 
     @cached_property
     def recession_matrix(self) -> FloatArray:
-        """The growth of f at infinity: it grows along D as <M(1), D>.
+        """The growth of f at infinity: along D it grows like <M(1), D>.
 
         M(1) = sum_k (c_k - b_k) v_k v_k' + R.
         """
@@ -363,8 +364,8 @@ class MStepObjective:
 
         A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
 
-        Or lambda >= 0, where that is negative, or positive by rounding alone. A ValueError where
-        there are penalties: they change the matrix.
+        If the right side is negative, or positive only by rounding, it is replaced by zero. With
+        penalties, which change the matrix, a ValueError is raised.
         """
         if self.penalties:
             raise ValueError(
@@ -387,10 +388,11 @@ class MStepObjective:
     def attains_optimum(self) -> bool:
         """Whether some PSD A minimizes f: trace_weight > 0, or M(1) has the range of C.
 
-        A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero, and
-        so is one below the rounding error that nearly collinear features bring. Where labels alone
-        decide (no soft labels, manifold term or penalties), exact ranks must agree that it is
-        attained; that it is not is said without them, of an optimum beyond reach in doubles too.
+        This is a rank decision: in coordinates where C = I, an eigenvalue of M(1) counts as zero if
+        it is below 1e-12, or below the rounding error that nearly collinear features cause. If the
+        labels alone decide (no soft labels, manifold term or penalties), the answer is True only if
+        exact ranks confirm it. False is not confirmed in this way, and is also the answer for an
+        optimum too large for doubles.
         """
         return self.falling_direction is None
 
@@ -401,9 +403,9 @@ class MStepObjective:
 
     @cached_property
     def falling_direction(self) -> FloatArray | None:
-        """A unit vector u such that f(A + t uu') falls for ever as t grows, or None.
+        """A unit vector u such that f(A + t uu') decreases forever as t grows, or None.
 
-        With penalties, F instead of f; linear constraints are not looked at.
+        With penalties, F takes the place of f; linear constraints are ignored.
         """
         if self.trace_weight > 0.0 or not self.moments.whitening.size:
             return None
@@ -416,7 +418,7 @@ class MStepObjective:
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
         if eigenvalues[0] <= self.zero_eigenvalue:
             u = self.basis.matrix @ vectors[:, 0]
-            return np.asarray(u / np.linalg.norm(u))
+            return u / np.linalg.norm(u)
         if self.has_soft_labels or self.manifold_term is not None or self.penalties:
             return None
         n_varying = np.count_nonzero(np.diag(self.moments.everything))
@@ -441,11 +443,11 @@ class MStepObjective:
         V = V / np.maximum(np.max(np.abs(V), axis=1, keepdims=True), np.finfo(np.float64).tiny)
         N = np.linalg.svd(np.linalg.qr(V, mode="r"))[2][rank:].T / scale[:, None]
         u = N @ np.linalg.eigh(self.moments.along(N))[1][:, -1]
-        return np.asarray(u / np.linalg.norm(u))
+        return u / np.linalg.norm(u)
 
     @property
     def lipschitz_bound(self) -> float:
-        """A Lipschitz constant of f in the Frobenius norm: (12), lambda*sqrt(m) for lambda*m."""
+        """A Lipschitz constant of f (Frobenius norm): (12) with lambda*sqrt(m) for lambda*m."""
         return self.pair_total * self.moments.longest + float(np.linalg.norm(self.regularizer))
 
     @property

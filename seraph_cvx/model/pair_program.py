@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from ..numerics.psd_cone import symmetrize
 from .posterior import LOGISTIC
 
 if TYPE_CHECKING:
+    from ..engine.gpu import GpuPass
     from ..penalties.penalty import TermPoint
 
 FINE_POINTS = 6_000
@@ -102,8 +103,7 @@ class PairProgram:
         """A pass over all pairs: on a GPU, in this process, or on another device."""
         gpu = self.gpu_pairs
         if gpu is not None and L.shape[1] <= gpu.most_columns:
-            on_gpu: WholePass = gpu.pass_at(L)
-            return on_gpu
+            return gpu.pass_at(L)
         if self.sums.remote is None:
             return self._all_pairs.at(L, keep=self._keeps_pairs)
         total, push = self._losses(L @ L.T, with_gradient=True)
@@ -134,8 +134,7 @@ class PairProgram:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
         if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
             some: Any = self.gpu_pairs.few  # all points, where they are not many
-            on_gpu: FactorHessian = some.pass_at(L)
-            return on_gpu
+            return some.pass_at(L)
         n, m = self.sums.points.shape
         if rough and self._n_rough_points < n:
             return self._sampled_hessian(L, whole.half_gradient, [self._some_points.at(L)])
@@ -176,14 +175,17 @@ class PairProgram:
         H = np.sum([some.curvature_matrix() for some in passes], axis=0)
         for column in range(rank):
             H.reshape(m, rank, m, rank)[:, column, :, column] += S
-        return np.asarray(2.0 * H)
+        return 2.0 * H
 
     def _sampled_hessian(
         self, L: FloatArray, half_gradient: FloatArray, passes: Sequence[PairPass]
     ) -> _SampledHessian:
         """The estimate by some pairs, in accord with the gradient of all."""
         missing = half_gradient - np.sum([some.half_gradient for some in passes], axis=0)
-        return _SampledHessian(passes, _symmetric_solution(L, missing))
+        # the symmetric matrix D of least Frobenius norm with DL = `missing`
+        inverse = np.linalg.pinv(L, rcond=1e-6)
+        half = (missing - 0.5 * inverse.T @ (L.T @ missing)) @ inverse
+        return _SampledHessian(passes, half + half.T)
 
     def _drawn_passes(self, L: FloatArray, n_pairs: int) -> list[ListPass]:
         """Passes over pairs drawn at random: as many pairs of few points say less."""
@@ -289,26 +291,6 @@ class PairProgram:
         return total, push
 
 
-class WholePass(Protocol):
-    """The losses of all pairs at a factor, summed, and their gradients."""
-
-    @property
-    def total(self) -> float:
-        """The weighted sum of the losses."""
-
-    @property
-    def half_gradient(self) -> FloatArray:
-        """Half the gradient with respect to the factor."""
-
-    @property
-    def gradient(self) -> FloatArray:
-        """The gradient with respect to the metric."""
-
-    @property
-    def excess(self) -> float:
-        """The sum of H(p) - phi over the unlabeled pairs; NaN where it is not known."""
-
-
 class _RemotePass(NamedTuple):
     """A pass that was made elsewhere; the gradient takes another one."""
 
@@ -323,11 +305,11 @@ class _RemotePass(NamedTuple):
         return self.make_gradient()
 
 
-class FactorHessian(Protocol):
-    """Second derivatives of sums over pairs with respect to a factor and its metric."""
+WholePass: TypeAlias = "PairPass | GpuPass | _RemotePass"
+"""The losses of all pairs at a factor, summed, and their gradients."""
 
-    def hessian_product(self, D: FloatArray) -> FloatArray:
-        """The derivative along D of half the gradient with respect to the factor."""
+FactorHessian: TypeAlias = "PairPass | GpuPass | _SampledHessian | _PenalizedHessian"
+"""Second derivatives of sums over pairs with respect to a factor and its metric."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +345,7 @@ class FactorPoint:
     def hessian_product(self, D: FloatArray, rough: bool = False) -> FloatArray:
         """The derivative of `factor_gradient` along D; an estimate where there are many points."""
         product = self.make_hessian(rough).hessian_product(D)
-        return np.asarray(2.0 * (product + self.program.recession @ D))
+        return 2.0 * (product + self.program.recession @ D)
 
     @cached_property
     def steepness(self) -> float:
@@ -388,19 +370,12 @@ class _SampledHessian(NamedTuple):
     def gradient(self) -> FloatArray:
         """The gradient with respect to the metric, S."""
         parts = [some.gradient for some in self.passes]
-        return np.asarray(np.sum([*parts, self.missing], axis=0))
+        return np.sum([*parts, self.missing], axis=0)
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative along D of half the gradient with respect to the factor."""
         parts = [some.hessian_product(D) for some in self.passes]
-        return np.asarray(np.sum([*parts, self.missing @ D], axis=0))
-
-
-def _symmetric_solution(L: FloatArray, R: FloatArray) -> FloatArray:
-    """The symmetric matrix D of least Frobenius norm with DL = R, given that L'R is symmetric."""
-    inverse = np.linalg.pinv(L, rcond=1e-6)
-    half = (R - 0.5 * inverse.T @ (L.T @ R)) @ inverse
-    return np.asarray(half + half.T)
+        return np.sum([*parts, self.missing @ D], axis=0)
 
 
 class WeightsPoint(NamedTuple):
@@ -442,6 +417,13 @@ class PenalizedProgram:
         mapped = T @ L
         terms = [term(symmetrize(mapped @ mapped.T)) for term in self.terms]
         gradient = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
+
+        def curvature(S: FloatArray) -> float:
+            more = T @ S
+            grown = more @ more.T
+            bends = (float(np.vdot(term.bend(grown), grown)) for term in terms)
+            return point.curvature(S) + sum(bends)
+
         return replace(
             point,
             value=point.value + sum(term.value for term in terms),
@@ -452,14 +434,8 @@ class PenalizedProgram:
                     point.make_hessian(rough), T, mapped, gradient, terms
                 )
             ),
-            curvature=lambda S: point.curvature(S) + _bend_along(terms, T @ S),
+            curvature=curvature,
         )
-
-
-def _bend_along(terms: Sequence[TermPoint], S: FloatArray) -> float:
-    """The second derivative of penalties as the metric grows along SS'."""
-    grown = S @ S.T
-    return sum(float(np.vdot(term.bend(grown), grown)) for term in terms)
 
 
 class _PenalizedHessian(NamedTuple):
@@ -476,4 +452,4 @@ class _PenalizedHessian(NamedTuple):
         moved = self.mapped @ (self.basis @ D).T
         bend = np.sum([term.bend(moved + moved.T) for term in self.terms], axis=0)
         more = self.gradient @ D + self.basis.T @ (bend @ self.mapped)
-        return np.asarray(self.pairs.hessian_product(D) + more)
+        return self.pairs.hessian_product(D) + more

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,18 +50,6 @@ def posterior_entropy(s: Array) -> Array:
     size = xp.abs(s)
     decay = xp.exp(-size)
     return xp.log1p(decay) + size * (decay / (1.0 + decay))
-
-
-def posterior_entropy_slope(s: Array) -> Array:
-    """The derivative of the posterior's entropy: dH/ds = -s sigma(s) sigma(-s)."""
-    return -s * posterior_variance(s)
-
-
-def posterior_variance(s: Array) -> Array:
-    """The variance of y under the posterior, over 4: sigma(s) sigma(-s)."""
-    xp = namespace(s)
-    decay = xp.exp(-xp.abs(s))
-    return decay / (1.0 + decay) ** 2
 
 
 def soft_label(s: Array, sharpness: float) -> Array:
@@ -145,7 +133,7 @@ def tabulate(given: ArrayLike, pairs: PairSet, order: IntArray) -> FloatArray:
     """
     table = np.zeros((pairs.n_points, pairs.n_points))
     table[tuple(pairs.unlabeled.T)] = given
-    return np.asarray((table + table.T)[np.ix_(order, order)])
+    return (table + table.T)[np.ix_(order, order)]
 
 
 def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:
@@ -183,7 +171,8 @@ def e_step(
     threshold : float
         The squared distance eta at which a pair is as likely similar as dissimilar.
     sharpness : float, optional
-        None is the paper's 1 + mu, which solves (9) by Theorem 3; any other is not in the paper.
+        None means the paper's 1 + mu, which solves (9) by Theorem 3; other values are not in the
+        paper.
 
     Returns
     -------
@@ -225,9 +214,9 @@ class LogisticLoss:
 
     kernel: ClassVar[tuple[str, float]] = ("logistic", 1.0)
 
-    def value(self, s: FloatArray) -> FloatArray:
+    def value(self, s: Array) -> Array:
         """The loss log(1 + e^{-s}) at each score."""
-        return np.asarray(dissimilar_loss(s))
+        return dissimilar_loss(s)
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of the loss and its derivatives at each score.
@@ -246,15 +235,9 @@ class LogisticLoss:
         curvature = np.divide(x, both, out=both)
         return LossSums(total, np.negative(x, out=x), curvature)
 
-    def device_sums(
-        self, d: Array, threshold: float, weights: Array | None = None
-    ) -> tuple[Any, Array]:
-        """The sum of w phi, and each w phi'."""
-        s = d - threshold
-        loss, slope = dissimilar_loss(s), -posterior_similar(s)
-        if weights is not None:
-            loss, slope = weights * loss, weights * slope
-        return namespace(s).sum(loss), slope
+    def slope(self, s: Array) -> Array:
+        """The derivative phi' at each score."""
+        return -posterior_similar(s)
 
 
 LOGISTIC = LogisticLoss()
@@ -277,9 +260,9 @@ class SharpenedLoss:
         """The name of the loss among the GPU's kernels, and its parameter."""
         return "sharpened", self.sharpness
 
-    def value(self, s: FloatArray) -> FloatArray:
+    def value(self, s: Array) -> Array:
         """The loss log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a at each score."""
-        return np.asarray(sharpened_surprise(s, self.sharpness))
+        return sharpened_surprise(s, self.sharpness)
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of the loss, its derivatives at each score, and the excess.
@@ -305,13 +288,9 @@ class SharpenedLoss:
         y *= a
         return LossSums(total, slope, np.subtract(x, y, out=x), excess)
 
-    def device_sums(
-        self, d: Array, threshold: float, weights: Array | None = None
-    ) -> tuple[Any, Array]:
-        """The sum of phi, and each phi'; unlabeled pairs have no weights."""
-        s, a = d - threshold, self.sharpness
-        slope = posterior_similar(a * s) - posterior_similar(s)
-        return namespace(s).sum(sharpened_surprise(s, a)), slope
+    def slope(self, s: Array) -> Array:
+        """The derivative phi' at each score."""
+        return posterior_similar(self.sharpness * s) - posterior_similar(s)
 
 
 @dataclass(frozen=True)
@@ -320,9 +299,9 @@ class EntropyLoss:
 
     kernel: ClassVar[tuple[str, float]] = ("entropy", 1.0)
 
-    def value(self, s: FloatArray) -> FloatArray:
+    def value(self, s: Array) -> Array:
         """The entropy H(sigma(s)) at each score."""
-        return np.asarray(posterior_entropy(s))
+        return posterior_entropy(s)
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of the entropy and its derivatives at each score.
@@ -341,12 +320,10 @@ class EntropyLoss:
         variance = far / both
         return LossSums(total, -s * variance, variance * (tangent - 1.0))
 
-    def device_sums(
-        self, d: Array, threshold: float, weights: Array | None = None
-    ) -> tuple[Any, Array]:
-        """The sum of phi, and each phi'; unlabeled pairs have no weights."""
-        s = d - threshold
-        return namespace(s).sum(posterior_entropy(s)), posterior_entropy_slope(s)
+    def slope(self, s: Array) -> Array:
+        """The derivative phi' at each score: -s sigma(s) sigma(-s)."""
+        decay = namespace(s).exp(-namespace(s).abs(s))
+        return -s * (decay / (1.0 + decay) ** 2)
 
 
 def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
@@ -363,7 +340,7 @@ def _cut_off(s: FloatArray) -> FloatArray:
 def _odds(s: FloatArray) -> FloatArray:
     """The odds e^{-s} of scores that are cut off, so that their squares do not underflow."""
     x = np.negative(s)
-    return np.asarray(np.exp(x, out=x))
+    return np.exp(x, out=x)
 
 
 def sum_of_logs(factors: FloatArray, largest: float) -> float:

@@ -104,7 +104,7 @@ def clip_far_values(points: FloatArray, n_spreads: float = 1e3) -> FloatArray | 
         return None
     medians, spreads = medians_and_spreads(points)
     limits = n_spreads * spreads
-    return np.asarray(np.clip(points, medians - limits, medians + limits))
+    return np.clip(points, medians - limits, medians + limits)
 
 
 def describe_far_values(

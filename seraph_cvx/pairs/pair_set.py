@@ -36,7 +36,7 @@ class PairSet:
     similar, dissimilar : (k, 2) integer arrays
         Pairs (i, j) with i < j, in lexicographic order, each once.
     confidence : (n_labeled,) array or None
-        c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
+        c_k > 0 for each row of `labeled`, the factor of its term in (7); None means 1 for all.
     n_points, n_features : int
         n and m.
     n_similar, n_labeled, n_unlabeled : int
@@ -139,7 +139,7 @@ class PairSet:
 
     @cached_property
     def feature_ranges(self) -> FloatArray:
-        """The range of each feature: its largest less its smallest value."""
+        """The range of each feature: its largest minus its smallest value."""
         return read_only(np.ptp(self.points, axis=0))
 
     @property

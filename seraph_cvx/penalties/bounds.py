@@ -52,17 +52,17 @@ class TraceBound(Constraint):
         for _ in range(2):  # once more, for the rounding errors of a Y that is far off
             excess = max(0.0, float(np.trace(Y)) - self.weight)
             Y = Y - excess / len(Y) * np.eye(len(Y))
-        return np.asarray(Y)
+        return Y
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """The least multiple of I that makes the gradient PSD."""
         lift = max(0.0, -float(np.linalg.eigvalsh(gradient)[0]))
-        return np.asarray(lift * np.eye(len(A)))
+        return lift * np.eye(len(A))
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
         """The sum of Z and nearly the least multiple of I that is not below `missing`."""
         lift = float(np.linalg.eigvalsh(missing)[-1]) * (1.0 + 1e-9)
-        return np.asarray(Z + lift * np.eye(len(Z)))
+        return Z + lift * np.eye(len(Z))
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The multiple of I nearest to Z, and its conjugate."""
@@ -74,7 +74,7 @@ class TraceBound(Constraint):
         if self._is_proven_inside(L):
             return L
         gauge = max(1.0, square_above(L) / self.weight)
-        shrunk = [np.asarray(L * math.sqrt((1.0 - margin) / gauge)) for margin in MARGINS]
+        shrunk = [L * math.sqrt((1.0 - margin) / gauge) for margin in MARGINS]
         return next(filter(self._is_proven_inside, shrunk), shrunk[-1])
 
     def _contains(self, A: FloatArray) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_count
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from .penalty import Penalty
+
+NO_MATRIX = "no PSD matrix with a finite value was found among the random ones"
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,13 @@ class PenaltyReport:
 def check_penalty(
     block: Penalty,
     n_features: int | None = None,
-    seed: int = 0,
-    *,
-    matrices: Sequence[ArrayLike] = (),
     n_matrices: int = 10,
 ) -> PenaltyReport:
-    """Test at random matrices what a certificate and the solvers rely on.
+    """Test, at random matrices, the properties that certificates and solvers rely on.
 
-    That `value` is convex with this `subgradient`, that `conjugate` is its conjugate, and that
-    `prox`, where the block has it, is the proximal step. Tests find mistakes; they prove nothing. A
-    mistake in `expression` or `constraints` is seen by the certificate of what was solved.
+    These are: `value` is convex with this `subgradient`, `conjugate` is its conjugate, and `prox`,
+    if the block has it, is the proximal step. Tests find mistakes; they prove nothing. A mistake in
+    `expression` or `constraints` shows in the certificate of the solution.
 
     Parameters
     ----------
@@ -76,10 +74,6 @@ def check_penalty(
         A block of this package, or one of your own class.
     n_features : int, optional
         The size of the matrices; by default that of the block's own arrays, or 3.
-    seed : int
-        The seed of the random matrices.
-    matrices : sequence of (m, m) array_like
-        Matrices to test too. Needed only for a constraint that no random matrix satisfies.
     n_matrices : int
         How many random matrices of each kind.
 
@@ -99,13 +93,12 @@ def check_penalty(
     passed       conjugate: P(A) + P*(Z) >= <Z, A>, with equality at a subgradient
     passed       prox: minimizes P(A) + ||A - Y||^2 / (2 step)
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     shapes = [value.shape for value in vars(block).values() if isinstance(value, np.ndarray)]
     m = max(filter(None, shapes), key=len, default=(3,))[-1]
     m = m if n_features is None else check_count(n_features, "n_features")
     block = block.for_points(rng.normal(size=(30, m)))
-    drawn = [symmetrize(np.asarray(A, dtype=np.float64)) for A in matrices]
-    drawn += _draw(block, m, rng, n_matrices)
+    drawn = list(_draw(block, m, rng, n_matrices))
     inside = [A for A in drawn if math.isfinite(block.value(A))]
     passed, failures = [], {}
     for claim, counterexamples in _CLAIMS.items():
@@ -113,7 +106,7 @@ def check_penalty(
             continue
         found = next(filter(None, counterexamples(block, inside, drawn)), "")
         if not inside:
-            found = found or "no matrix with a finite value was found: give some, matrices=[...]"
+            found = found or NO_MATRIX
         if found:
             failures[claim] = found
         else:
@@ -151,7 +144,7 @@ def _values(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -
     """That no value is NaN or minus infinity, and some PSD matrix has a finite one."""
     yield from (_counterexample(block.value(A), -1e300, 0.0, A=A) for A in drawn)
     if not any(np.linalg.eigvalsh(A)[0] >= -1e-9 * np.linalg.norm(A) for A in inside):
-        yield "no PSD matrix with a finite value was found: give some, matrices=[...]"
+        yield NO_MATRIX
 
 
 def _tangents(block: Penalty, inside: list[FloatArray], drawn: list[FloatArray]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, IntArray, check_number, check_points
+from ..numerics.checks import FloatArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 
 
@@ -13,7 +13,7 @@ def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int 
     """Sum the manifold term over a graph of nearest neighbors.
 
     nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2, with
-    w_ij = exp(-||x_i - x_j||^2 / t), t the mean squared length of an edge.
+    w_ij = exp(-||x_i - x_j||^2 / t), where t is the mean squared length of an edge.
 
     L = D - W is the Laplacian of the graph that joins each point to its nearest neighbors. The
     term is linear in A, so it only changes R of the M-step (11): every solver, statement and
@@ -26,13 +26,13 @@ def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int 
     laplacian_weight : float
         The weight nu >= 0 of the term.
     n_neighbors : int
-        Two points are joined where one is among the `n_neighbors` nearest of the other.
+        Two points are joined if one is among the `n_neighbors` nearest of the other.
 
     Returns
     -------
     (m, m) array
-        PSD. Appendix C.3 of the paper is not available: this is the usual form of manifold
-        regularization, not checked against it.
+        A PSD matrix. Appendix C.3 of the paper is not available; this is the usual form of manifold
+        regularization and could not be compared with it.
 
     Examples
     --------
@@ -44,20 +44,15 @@ def manifold_term(X: ArrayLike, laplacian_weight: float = 1.0, n_neighbors: int 
     m = points.shape[1]
     if nu == 0.0:
         return np.zeros((m, m))
-    i, j = _neighbors(points, n_neighbors).T
+    if int(n_neighbors) != n_neighbors or n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
+    from sklearn.neighbors import kneighbors_graph
+
+    joined = kneighbors_graph(points, min(int(n_neighbors), len(points) - 1)).nonzero()
+    i, j = np.unique(np.sort(np.column_stack(joined), axis=1), axis=0).T
     V = points[i] - points[j]
     squares = np.sum(np.square(V), axis=1)
     weights = np.exp(-squares / max(float(np.mean(squares)), np.finfo(np.float64).tiny))
     # nu/2 w v v' summed over edges: nothing cancels, so the sum is PSD
     V = V * np.sqrt(nu * weights)[:, None]
     return symmetrize(V.T @ V)
-
-
-def _neighbors(points: FloatArray, n_neighbors: int) -> IntArray:
-    """The pairs of points, i < j, of which one is among the nearest of the other."""
-    from sklearn.neighbors import kneighbors_graph
-
-    if int(n_neighbors) != n_neighbors or n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
-    joined = kneighbors_graph(points, min(int(n_neighbors), len(points) - 1)).nonzero()
-    return np.unique(np.sort(np.column_stack(joined), axis=1), axis=0)

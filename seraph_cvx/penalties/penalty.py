@@ -43,7 +43,8 @@ class Multiplier(NamedTuple):
     conjugate : float
         Not below P*(Z).
     slack : (m, m) array or None
-        By how much an entry of the Z that `conjugate` is of may differ from `matrix`; None: not.
+        Bounds on the difference, entry by entry, between `matrix` and the Z that `conjugate` is
+        for; None if there is none.
     """
 
     matrix: FloatArray
@@ -63,17 +64,17 @@ class Penalty(ABC):
     """A convex penalty or constraint on the metric, P(A), as a building block of the M-step (11).
 
     A block of your own is a class with four methods: `value`, `subgradient`, `conjugate`, and
-    `expression` or `constraints`. :func:`seraph_cvx.penalties.check_penalty` tests them. With
-    these it can be stated, solved by conic solvers and certified. A block that also has `is_smooth`
-    or `prox` can be solved by this package's own solver. `examples/guide/model-your-own.md` shows
-    one. All other methods have a default; a block that knows better overrides them.
+    `expression` or `constraints`. :func:`seraph_cvx.penalties.check_penalty` tests them. With these
+    it can be stated, solved by conic solvers and certified. A block that also has `is_smooth` or
+    `prox` can be solved by this package's own solver. `examples/guide/model-your-own.md` shows one.
+    All other methods have a default, which a block may override.
 
     Attributes
     ----------
     weight : float
-        What multiplies the penalty, or the bound of a constraint.
+        The factor of the penalty, or the bound of a constraint.
     formula : str
-        The penalty in the statement: how ``problem.format_labeled()`` prints it.
+        How ``problem.format_labeled()`` prints the penalty.
     is_smooth : bool
         Whether P is differentiable where it is finite, and `subgradient` its gradient.
     is_coercive : bool
@@ -83,8 +84,8 @@ class Penalty(ABC):
     is_sparse : bool
         Whether P is the weight times the sum of the sizes of all entries off the diagonal.
     refers_to_features : bool
-        Whether P depends on the features, so that it means nothing in other coordinates, such as
-        those of a kernel. A function of the eigenvalues alone does not.
+        Whether P depends on the individual features, so that it has no meaning in other
+        coordinates, such as those of a kernel. False for a function of the eigenvalues alone.
 
     Examples
     --------
@@ -161,12 +162,12 @@ class Penalty(ABC):
         def bend(D: FloatArray) -> FloatArray:
             """How the gradient changes along D, by a central difference."""
             h = DIFFERENCE * (1.0 + np.linalg.norm(A)) / max(float(np.linalg.norm(D)), 1e-300)
-            return np.asarray((self.subgradient(A + h * D) - self.subgradient(A - h * D)) / (2 * h))
+            return (self.subgradient(A + h * D) - self.subgradient(A - h * D)) / (2 * h)
 
         return TermPoint(self.value(A), gradient, bend)
 
     def for_points(self, points: FloatArray) -> Self:
-        """The block for these points: checked against them, or made of them."""
+        """The block for these points: checked against them, or built from them."""
         return self
 
     def with_weight(self, weight: float) -> Self:

@@ -37,7 +37,7 @@ class PriorPenalty(Penalty):
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
         """The sum of Z and `missing`."""
-        return np.asarray(Z + missing)
+        return Z + missing
 
     def __repr__(self) -> str:
         return f"{self.name}({self.weight:g}{'' if self.prior is None else ', prior=...'})"
@@ -83,7 +83,7 @@ class Ridge(PriorPenalty):
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * (A - prior)."""
-        return np.asarray(self.weight * (A - self._matrix(len(A))))
+        return self.weight * (A - self._matrix(len(A)))
 
     def at(self, A: FloatArray) -> TermPoint:
         """Value, gradient and second derivatives."""
@@ -92,7 +92,7 @@ class Ridge(PriorPenalty):
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The proximal step, (Y + step * weight * prior) / (1 + step * weight)."""
         share = step * self.weight
-        return np.asarray((Y + share * self._matrix(len(Y))) / (1.0 + share))
+        return (Y + share * self._matrix(len(Y))) / (1.0 + share)
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z itself, with an upper bound on its conjugate."""
@@ -161,7 +161,7 @@ class LogDet(PriorPenalty):
         return self.at(A).gradient
 
     def at(self, A: FloatArray) -> TermPoint:
-        """Value, gradient and second derivatives; infinite where A is singular but for rounding."""
+        """Value, gradient and second derivatives; infinite if A is numerically singular."""
         value, g = self.value(A), self.weight
         if not math.isfinite(value) or not is_clearly_definite(A):
             return TermPoint(math.inf, np.zeros_like(A), lambda D: D)
@@ -221,5 +221,5 @@ def _log_det_bounds(Q: FloatArray) -> tuple[float, float]:
 
 def _inverse(A: FloatArray) -> FloatArray:
     """The inverse of a positive definite matrix, whatever the scales of its rows."""
-    W = np.asarray(np.linalg.inv(np.linalg.cholesky(A)))
+    W = np.linalg.inv(np.linalg.cholesky(A))
     return symmetrize(W.T @ W)

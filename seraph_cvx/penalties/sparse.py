@@ -36,7 +36,7 @@ class _OffDiagonal(Penalty):
         """The proximal step: entries off the diagonal shrink by step * weight."""
         small = np.sign(Y) * np.maximum(np.abs(Y) - step * self._limit(), 0.0)
         np.fill_diagonal(small, np.diag(Y))
-        return np.asarray(small)
+        return small
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z cut off at the weight, with a zero diagonal."""
@@ -177,4 +177,4 @@ class Diagonal(_OffDiagonal, Constraint):
 
 def _off_diagonal(A: FloatArray) -> FloatArray:
     """The matrix with zeros on its diagonal."""
-    return np.asarray(A - np.diag(np.diag(A)))
+    return A - np.diag(np.diag(A))

@@ -55,7 +55,8 @@ def scatter_by_class(
     if not np.all(known):
         scatter(~known, label=UNLABELED, s=20, c=GRAY, alpha=0.7, linewidths=0)
     for k, label in enumerate(sorted(set(y[known].tolist()))):
-        members, name = known & (y == label), class_name(label, class_names, 20)
+        members = known & (y == label)
+        name = legible(str(label if class_names is None else class_names[label]), 20)
         marker = MARKERS[(k + k // 8) % 8]  # 64 classes before one look comes twice
         look = {"c": PALETTE[k % 8], "marker": marker}
         if labeled is not None:
@@ -66,15 +67,10 @@ def scatter_by_class(
         scatter(known & ~known, c="white", label="labeled", **large)
 
 
-def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
-    """The name of a class in a legend or at a tick, in at most `width` characters."""
-    return legible(str(label if class_names is None else class_names[label]), width)
-
-
 def principal_directions(points: FloatArray) -> FloatArray:
     """The principal directions as columns, widest first, with signs that make their sums >= 0."""
     directions = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))[1][:, ::-1]
-    return np.asarray(directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
+    return directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0)
 
 
 def is_strip(coordinates: FloatArray) -> bool:
@@ -129,13 +125,13 @@ def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: floa
 
 @dataclass(eq=False)
 class MetricDisplay(Display):
-    """Show the unit ball of a metric among the points, and the points as it sees them.
+    """Show the points with the unit ball of a metric, and the points transformed by the metric.
 
-    Its edge {v: v'Av = eta} holds the pairs with p(+1) = 1/2 in eq. (8).
+    The boundary of the ball, {v: v'Av = eta}, is where p(+1) = 1/2 in eq. (8).
 
-    Left the points in a plane of the features, right the same points where Euclidean distances
-    are those of A. The ball is cut by the plane and centered at the mean of the points; both panels
-    have one scale for both axes.
+    The left panel shows the points in a plane of the features, the right panel the same points in
+    coordinates whose Euclidean distances are those of A. The ball is intersected with the plane and
+    centered at the mean of the points; in each panel both axes have the same scale.
 
     Parameters
     ----------
@@ -152,7 +148,8 @@ class MetricDisplay(Display):
     class_names : sequence of str, optional
         For labels that are positions in this sequence: their names in the legend.
     labeled : (n,) boolean array, optional
-        Which points had their label used: they are large, the others small. By default all are.
+        The points whose labels were used; they are drawn large, the others small. By default all
+        points.
 
     Examples
     --------
@@ -182,7 +179,6 @@ class MetricDisplay(Display):
         y: ArrayLike | None = None,
         threshold: float = 1.0,
         features: tuple[int, int] | None = None,
-        feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
         labeled: ArrayLike | None = None,
     ) -> Self:
@@ -198,12 +194,12 @@ class MetricDisplay(Display):
         threshold : float
             eta of the ball.
         features : pair of int, optional
-            The two features whose plane is shown, left as they are, right by (U'AU)^(1/2). By
-            default left the two leading principal components of X, right the two leading
-            coordinates of L x, A = L'L.
-        feature_names, class_names : sequences of str, optional
+            The two features whose plane is shown: unchanged on the left, transformed by
+            (U'AU)^(1/2) on the right. By default, the left panel shows the two leading principal
+            components of X, and the right panel the two leading coordinates of L x, A = L'L.
+        class_names : sequence of str, optional
         labeled : (n,) boolean array_like, optional
-            Which points of known class had their label used; by default all.
+            The points of known class whose labels were used; by default all.
 
         Examples
         --------
@@ -232,9 +228,8 @@ class MetricDisplay(Display):
             basis = np.eye(m)[:, list(features)]
             before = points @ basis
             after = before @ symmetric_root(basis.T @ A @ basis)
-            every = [f"feature {k}" for k in range(m)] if feature_names is None else feature_names
             before_names, after_names = (
-                [legible(f"{every[k]}{by}", 40) for k in features] for by in ("", ", transformed")
+                [f"feature {k}{by}" for k in features] for by in ("", ", transformed")
             )
         used = None if labeled is None else np.asarray(labeled, dtype=bool)
         section, names = basis.T @ A @ basis, (before_names, after_names)
@@ -246,28 +241,26 @@ class MetricDisplay(Display):
         model: Any,
         X: ArrayLike,
         y: ArrayLike | None = None,
-        threshold: float | None = None,
         **more: Any,
     ) -> Self:
         """Show the metric of a fitted model: A = L'L of its `components_`, eta its `threshold`.
 
-        So the ball holds the differences that `predict_pairs` calls similar, unless its threshold
-        was calibrated. For the A of SERAPH's last M-step alone, before any share of the identity,
-        give its `m_step_metric_` to :meth:`from_result`.
+        The ball thus contains the differences that `predict_pairs` calls similar, unless its
+        threshold was calibrated. To show the matrix A of SERAPH's last M-step, before it is mixed
+        with the reference, pass `m_step_metric_` to :meth:`from_result`.
 
         Parameters
         ----------
-        model : SERAPH or another fitted metric learner
-        X, y, threshold, **more
-            As for :meth:`from_result`; a model without a threshold needs one.
+        model : SERAPH or PairSERAPH, fitted
+        X, y, **more
+            As for :meth:`from_result`.
         """
         if hasattr(model, "kernel"):
             raise ValueError(
                 f"{type(model).__name__} has a metric on the feature space of its kernel, which "
                 "the features of X do not show: draw the columns of model.transform(X)."
             )
-        eta = threshold_of(model, threshold)
-        return cls.from_result(model.get_mahalanobis_matrix(), X, y, eta, **more)
+        return cls.from_result(model.get_mahalanobis_matrix(), X, y, model.threshold, **more)
 
     def _draw(self, *axes: Axes) -> None:
         draw_ball(axes[0], self.before, self.section, self.threshold)
@@ -281,15 +274,3 @@ class MetricDisplay(Display):
 
     def _layout(self) -> Layout:
         return Layout("The points and the ball of the metric", 2, SLIDE_WIDTH)
-
-
-def threshold_of(model: Any, threshold: float | None) -> float:
-    """The threshold eta as given, or that of the model."""
-    if threshold is None:
-        threshold = getattr(model, "threshold", None)
-    if threshold is None:
-        raise ValueError(
-            f"{type(model).__name__} has no parameter `threshold`: give threshold=, the squared "
-            "distance at which a pair is as likely similar as dissimilar."
-        )
-    return check_number(threshold, "threshold", 0.0, strict=True)

@@ -26,12 +26,12 @@ def number(x: float) -> str:
 
 @dataclass(eq=False)
 class ClaimsDisplay(Display):
-    """Show how many times the gap of each answer is the tolerance its solver was asked for.
+    """Show the gap of each answer as a multiple of the tolerance its solver was asked for.
 
-    Left the true gap, right the gap of the answer's own certificate; one row per solver and
-    formulation. A filled marker beyond 1 is a claim that is false (left) or that the answer does
-    not prove (right). How many there are is written beside the name, counted as in
-    :meth:`seraph_cvx.race.race_table.Race.summary`; a hollow one claims nothing.
+    The left panel shows the true gap, the right panel the gap of the answer's own certificate, with
+    one row per solver and formulation. A filled marker beyond 1 is a claim that is false (left) or
+    that the answer does not prove (right); the number of these is written beside the solver's name,
+    counted as in :meth:`seraph_cvx.race.race_table.Race.summary`. A hollow marker claims nothing.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ClaimsDisplay(Display):
         Parameters
         ----------
         race : Race, or its rows
-            Of :func:`seraph_cvx.compare_solvers`.
+            The result of :func:`seraph_cvx.compare_solvers`.
         """
         rows = race.rows if isinstance(race, Race) else race
         if not rows:

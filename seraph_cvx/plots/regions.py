@@ -45,21 +45,22 @@ class NearestLabeled:
         """The class of the labeled point nearest to each place; missing coordinates are 0."""
         known, k = self.codes >= 0, self.points.shape[1]
         full = np.pad(places, ((0, 0), (0, k)))[:, :k]
-        return np.asarray(self.codes[known][cKDTree(self.points[known]).query(full)[1]])
+        return self.codes[known][cKDTree(self.points[known]).query(full)[1]]
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
         """Which test points have a nearest labeled point of another class."""
-        return np.asarray(self.classify(self.test) != self.test_codes)
+        return self.classify(self.test) != self.test_codes
 
 
 @dataclass(eq=False)
 class RegionsDisplay(Display):
-    """Show how the nearest labeled point classifies every place, before and after learning.
+    """Show how the nearest labeled point classifies a plane, before and after learning.
 
-    Each panel is the plane of the widest spread under its metric, shaded by the class of the
-    nearest labeled point of places in that plane. Test points have the color of their true class;
-    those whose nearest labeled point, over all features, is of another class are crossed out.
+    Each panel is the plane in which the points are spread most widely under its metric. Every
+    position in it is shaded by the class of its nearest labeled point. Test points have the color
+    of their true class; they are crossed out if their nearest labeled point, in all features, is of
+    another class.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class RegionsDisplay(Display):
         X_test, y_test : (n_test, m) and (n_test,) array_like
             Other points, of known class.
         gaps : array_like, optional
-            One certified relative gap for each iteration: it is drawn in a third panel.
+            One certified relative gap for each iteration; they are drawn in a third panel.
         class_names : sequence of str, optional
         """
         points, test = check_points(X), check_points(X_test)

@@ -36,8 +36,8 @@ def parse_arrays(content: bytes) -> dict[str, NDArray[Any]]:
             )
         read = np.lib.format.read_array
         return {
-            entry.filename.removesuffix(".npy"): np.asarray(
-                read(io.BytesIO(archive.read(entry)), allow_pickle=False)
+            entry.filename.removesuffix(".npy"): read(
+                io.BytesIO(archive.read(entry)), allow_pickle=False
             )
             for entry in entries
         }

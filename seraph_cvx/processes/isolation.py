@@ -137,7 +137,10 @@ class ForkServer:
             status, result, detail, known_peak = pickle.loads(answer.read_bytes())
             peak = max(peak, known_peak)
         elif not status:
-            status, detail = "crashed", f"the process ended {_manner(exit_code)}"
+            manner = f"with exit code {exit_code} and without an answer"
+            if exit_code < 0:
+                manner = f"by signal {signal.Signals(-exit_code).name}"
+            status, detail = "crashed", f"the process ended {manner}"
             output = printed.read_bytes() if printed.is_file() else b""
             lines = output[-2000:].decode(errors="replace").strip().splitlines()
             detail += f"; it last printed: {lines[-1][:300]}" if lines else ""
@@ -265,12 +268,6 @@ def _end_group(pid: int) -> None:
     else:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
-
-
-def _manner(exit_code: int) -> str:
-    if exit_code < 0:
-        return f"by signal {signal.Signals(-exit_code).name}"
-    return f"with exit code {exit_code} and without an answer"
 
 
 # The program of the other process, which reads orders and writes reports

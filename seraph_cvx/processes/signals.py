@@ -9,11 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 
-def is_main_thread() -> bool:
-    """Whether this thread is the one that receives signals."""
-    return threading.current_thread() is threading.main_thread()
-
-
 @contextmanager
 def handled(number: int, handler: Callable[[int, Any], Any]) -> Iterator[None]:
     """A context in which a signal has this handler, if this is the main thread.
@@ -22,7 +17,8 @@ def handled(number: int, handler: Callable[[int, Any], Any]) -> Iterator[None]:
     Python's handler, which could not be restored, stays as it is.
     """
     before = signal.getsignal(number)
-    if not is_main_thread() or before in (signal.SIG_IGN, None):
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if not is_main_thread or before in (signal.SIG_IGN, None):
         yield
         return
     signal.signal(number, handler)

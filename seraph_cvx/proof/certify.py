@@ -67,18 +67,18 @@ class ProblemCertificate:
     Attributes
     ----------
     lower, upper : float
-        Bounds on the optimal value, in the problem's own sense and units; infinite where nothing
-        is proven. Of an infeasible or unbounded problem both are its infinite value.
+        Bounds on the optimal value, in the problem's own sense and units; infinite where nothing is
+        proven. For an infeasible or unbounded problem both are its infinite value.
     infeasible, unbounded : bool
         Whether it is proven that no point is feasible, or that the objective has no bound.
     claim : str
         One sentence: what exactly is proven.
     steps : tuple of str
-        What was solved, which rung of the ladder gave each bound, and how long it took.
+        What was solved, which method gave each bound, and how long it took.
     point : PointReport or None
-        The values that the problem's variables have, judged as they are.
+        The judgment of the values that the problem's variables have.
     tolerance : float
-        Constraints count as met to within this; zero if they are taken as they are.
+        The tolerance within which constraints count as satisfied; zero if they must hold exactly.
     """
 
     lower: float
@@ -96,9 +96,9 @@ class ProblemCertificate:
 
     @cached_property
     def conflict(self) -> Conflict:
-        """Of an infeasible problem: its constraints that cannot hold together; else empty.
+        """Constraints of an infeasible problem that cannot hold together; otherwise empty.
 
-        It is looked for when it is first read, for as long as `certify_problem` was given.
+        The search runs when the property is first read, with the time limit of `certify_problem`.
         """
         ray = self.evidence.ray_dual
         if ray is None:
@@ -107,7 +107,7 @@ class ProblemCertificate:
 
     @property
     def direction(self) -> dict[cp.Variable, Array]:
-        """Of an unbounded problem: where its variables go, the largest by 1; else empty."""
+        """A direction in which an unbounded problem improves, scaled to 1; otherwise empty."""
         ray = self.evidence.ray_primal
         if ray is None:
             return {}
@@ -117,7 +117,7 @@ class ProblemCertificate:
 
     @property
     def optimum(self) -> Fraction | None:
-        """The exact optimum, where it is known; the bounds are then its neighbors."""
+        """The exact optimum, if it is known; the bounds are then the doubles next to it."""
         value, program = self.evidence.optimum, self.program
         return None if value is None else Fraction(program.offset) + int(program.sign) * value
 
@@ -171,7 +171,7 @@ class ProblemCertificate:
         lines = [str(self.conflict), ""] if self.infeasible else []
         if self.unbounded:
             moved = {v.name(): d for v, d in self.direction.items() if d.any()}
-            lines = ["The objective improves for ever along this direction:"]
+            lines = ["The objective improves forever along this direction:"]
             lines += [f"  {name} = {_in_short(d)}" for name, d in moved.items()] + [""]
         lines.append(self.claim)
         if not (self.infeasible or self.unbounded):
@@ -265,8 +265,9 @@ def certify_problem(
 ) -> ProblemCertificate:
     """Bound the optimum of a continuous DCP problem from both sides, trusting no solver.
 
-    CVXPY's conic program of the problem is taken as the doubles it is. Whatever solver answered,
-    its multipliers and its point are only where proofs start; an unsolved problem is solved first.
+    The bounds hold for CVXPY's conic program of the problem, with its numbers taken as exact. The
+    point and the multipliers of a solver are only where the proofs start; a problem that is not
+    solved yet is solved first.
 
     Parameters
     ----------
@@ -281,8 +282,8 @@ def certify_problem(
         Bounds B on absolute values, |x| <= B, that are known to hold for the points of interest.
         What is certified is the problem with these constraints added, and the claim says so.
     time_limit : float, optional
-        Seconds after which nothing new is begun: the bounds are those proven until then. Ctrl-C
-        does the same, if anything was proven by then.
+        Seconds after which no new step is begun; the bounds are those proven by then. Ctrl-C has
+        the same effect if anything has been proven.
     progress : callable, optional
         Called with a line of text whenever a step of the proof is begun or done.
 
@@ -294,10 +295,10 @@ def certify_problem(
     Raises
     ------
     ValueError
-        Where the problem has integer variables, is not DCP, or has a part of which CVXPY's conic
-        program is an approximation or another function; with the name and a cure. Where the values
-        of the variables are feasible and contradict what is proven of the conic program: that is
-        then not the program of this problem.
+        If the problem has integer variables, is not DCP, or has a part that CVXPY's conic program
+        approximates or replaces by another function; the message names the part and a cure. Also if
+        the values of the variables are feasible and contradict what is proven about the conic
+        program, which is then not a program of this problem.
 
     Examples
     --------

@@ -28,10 +28,10 @@ Conic, version 1: "format": "seraph_cvx conic certificate", "version": 1, and
   (column, rows, multipliers). These two may be missing.
 
 M-steps, version 1: "format": "seraph_cvx m-step certificate", "version": 1, and
-- "m_step": points, similar, dissimilar (pairs i < j), confidence (or null), drawn (pairs or null),
-  unlabeled_weight, threshold, sharpness, at most one of soft_labels, previous_factor and
-  previous_metric, trace_weight, manifold_term (or null), penalties (kind, and numbers: see
-  `PENALTIES` in `m_step_checker.py`);
+- "m_step": points, similar, dissimilar (pairs i < j), confidence (or null), unlabeled_weight,
+  threshold, sharpness, at most one of soft_labels, previous_factor and previous_metric,
+  trace_weight, manifold_term (or null), penalties (kind, and numbers: see `PENALTIES` in
+  `m_step_checker.py`);
 - "claim": lower, upper; "primal": factor, or null;
 - "dual", or null: factor, anchor ("one" or "labels"), step, groups (or null), multipliers (a
   matrix for each penalty; for a bound on the trace a number, times I).
@@ -115,9 +115,10 @@ def check_certificate(
     Returns
     -------
     CheckedCertificate
-        `valid` if every claim of the file follows from its numbers, else `reasons`. `lower` and
-        `upper` are the bounds proved here, rounded outward, and `assumptions` what the file adds
-        to its conic program: a tolerance, or bounds on variables. Nothing is raised for any file.
+        `valid` is true if every claim of the file follows from its numbers; if not, `reasons` says
+        why. `lower` and `upper` are the bounds proved here, rounded outward, and `assumptions` is
+        what the file adds to its conic program: a tolerance, or bounds on variables. No file,
+        however damaged, raises an error.
 
     Examples
     --------

@@ -51,8 +51,8 @@ class Conflict(tuple[Any, ...]):
     Attributes
     ----------
     entries : tuple
-        For each constraint the indices of its entries (in the order of columns) that take part, or
-        None where it is taken as a whole.
+        For each constraint the indices of its entries that take part (in column-major order), or
+        None if the whole constraint does.
     is_irreducible : bool
         Whether it is proven that any fewer of these (entries of) constraints can hold together.
     claim : str

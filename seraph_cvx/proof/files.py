@@ -33,8 +33,9 @@ def read_problem(path: str | Path) -> cp.Problem:
     ========== ==================================================================================
 
     Each may be compressed by gzip, with .gz at the end of its name. The numbers are the doubles
-    nearest to the file's; right sides of RANGES are rounded sums of two. Of several sets of RHS,
-    RANGES or BOUNDS in an MPS file the first one counts. Bounds of 1e20 or more are none.
+    nearest to the file's; the bounds that RANGES define are rounded sums of two of them. If an MPS
+    file has several sets of RHS, RANGES or BOUNDS, the first one counts. Bounds of 1e20 or more
+    count as infinite.
 
     Parameters
     ----------
@@ -44,16 +45,16 @@ def read_problem(path: str | Path) -> cp.Problem:
     Returns
     -------
     cvxpy.Problem
-        With few variables and constraints, whatever the size of the file, since CVXPY takes a
-        thousand times longer for a constraint a row. A constraint's `label` says which part of
-        the file it is, and `entry_names` of a variable or a constraint has the file's names of
-        its entries, in their order; a format without names has numbers.
+        A problem with few variables and constraints, whatever the size of the file, since CVXPY
+        would take a thousand times as long with one constraint for each row. The `label` of a
+        constraint names its part of the file, and `entry_names` of a variable or a constraint lists
+        the file's names of its entries, in their order; in a format without names they are numbers.
 
     Raises
     ------
     ValueError
-        Where the file is wrong, or has integer variables or cones that are not read; with the
-        line and a cure.
+        If the file is malformed, or has integer variables or cones that are not supported; the
+        message gives the line and a cure.
 
     Examples
     --------

@@ -21,7 +21,6 @@ from typing import Any
 from .checker_arithmetic import Malformed, dot, fields, flint, is_psd, number, numbers
 
 BITS = (256, 1024)  # of the balls; the second where the first do not decide
-BLOCK = 64  # points whose distances are held at a time: 8 MB for 5,000 points
 PENALTIES = {
     "quadratic": "weight prior",
     "log_det": "weight inverse",
@@ -46,9 +45,9 @@ class MStep:
     """The M-step of a file: its points, which pairs count, with which weights and labels."""
 
     def __init__(self, data: Any) -> None:
-        points, similar, dissimilar, confidence, drawn, mu, eta, a, *others = fields(
+        points, similar, dissimilar, confidence, mu, eta, a, *others = fields(
             data,
-            "points similar dissimilar confidence drawn unlabeled_weight threshold sharpness "
+            "points similar dissimilar confidence unlabeled_weight threshold sharpness "
             "soft_labels previous_factor previous_metric trace_weight manifold_term penalties",
             words="the M-step has to have",
         )
@@ -70,11 +69,6 @@ class MStep:
             for k, (pair, weight) in enumerate(zip(pairs, weights, strict=True))
         }
         n_unlabeled = math.comb(n, 2) - len(pairs)
-        self.drawn = None if drawn is None else set(_pairs(drawn, n))
-        if self.drawn is not None:
-            if not self.drawn or self.drawn & self.labeled.keys():
-                raise Malformed("no pair is drawn, or one that is labeled")
-            self.mu = self.mu * n_unlabeled / len(self.drawn)
         if sum(value is not None for value in (soft, factor, metric)) > 1:
             raise Malformed("there is more than one source of soft labels")
         self.soft = None if soft is None else numbers(soft, n_unlabeled)
@@ -97,7 +91,7 @@ class MStep:
                     row.append((j, *known))
                     continue
                 q = zero if self.soft is None else flint.arb(next(soft))
-                if self.mu and (self.drawn is None or (i, j) in self.drawn):
+                if self.mu:
                     if self.previous is not None:
                         q = _sigma(self.sharpness * (self.eta - self.previous.row(i)[j]))
                     row.append((j, mu, q))
@@ -111,22 +105,16 @@ class Distances:
         self.U, self.V = U.tolist(), (U if V is None else V).transpose()
         other = self.V.transpose().tolist()
         self.squares = [dot(u, v) for u, v in zip(self.U, other, strict=True)]
-        self.first, self.block = 0, self._block(0)
+        self.known: tuple[int, list[Any]] = (-1, [])
 
     def row(self, i: int) -> list[Any]:
-        """Those from point i."""
-        if not 0 <= i - self.first < BLOCK:
-            self.first = i - i % BLOCK
-            self.block = self._block(self.first)
-        return self.block[i - self.first]
-
-    def _block(self, first: int) -> list[list[Any]]:
-        """Those from some points on."""
-        table = (flint.arb_mat(self.U[first : first + BLOCK]) * self.V).tolist()
-        return [
-            [own + square - 2 * product for square, product in zip(self.squares, row, strict=True)]
-            for own, row in zip(self.squares[first:], table, strict=False)
-        ]
+        """Those from point i; the last ones are kept."""
+        if self.known[0] != i:
+            products = zip(
+                self.squares, (flint.arb_mat([self.U[i]]) * self.V).entries(), strict=True
+            )
+            self.known = i, [self.squares[i] + square - 2 * product for square, product in products]
+        return self.known[1]
 
 
 class DualPoint:

@@ -18,7 +18,7 @@ TOLERANCE = 1e-4
 
 
 class NotCertified(SolverError):  # type: ignore[misc]
-    """What a solver answered is not proven; `certificate` has what is.
+    """A solver's answer is not proven; `certificate` has what is.
 
     Examples
     --------
@@ -41,18 +41,19 @@ class NotCertified(SolverError):  # type: ignore[misc]
 def register() -> None:
     """Make `problem.solve(method="certified")` known to CVXPY.
 
-    It takes what `problem.solve` takes (such as ``solver="SCS"`` and its options), and
+    The method takes the arguments of `problem.solve` (such as ``solver="SCS"`` and its options),
+    and
 
     tolerance : float
-        By how much, relative to max(1, |optimum|), the value may differ from the optimum: 1e-4.
+        The largest error of the value, relative to max(1, |optimum|); by default 1e-4.
     time_limit : float
         Seconds after which no new step of the proof is begun.
     verbose : bool
-        Also tell the steps of the proof, by CVXPY's logger.
+        Also log the steps of the proof, through CVXPY's logger.
 
-    It returns the value as `problem.solve` does, and raises NotCertified where the interval that is
-    proven, with the solver's value in it, is wider than the tolerance; or where the solver says
-    "infeasible" or "unbounded", and that is not proven.
+    It returns the value, as `problem.solve` does. It raises NotCertified if the proven interval,
+    extended to the solver's value, is wider than the tolerance, or if the solver says "infeasible"
+    or "unbounded" and that is not proven.
 
     Examples
     --------

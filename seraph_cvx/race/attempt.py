@@ -31,7 +31,7 @@ class Attempt:
     Attributes
     ----------
     answer : (m, m) array, tuple or None
-        Of an M-step the matrix as the solver left it, neither symmetrized nor projected; of a
+        For an M-step the matrix as the solver left it, neither symmetrized nor projected; for a
         problem its value, the values of its variables and its multipliers.
     word : str
         The solver's own status.
@@ -39,8 +39,9 @@ class Attempt:
         Whether that status claims that the instance is solved, to the tolerance if there is one.
     iterations : int
     compile_seconds, solve_seconds, certify_seconds : float
-        Stating and canonicalizing the problem, or setting it up; inside the solver, where None is
-        the rest of its time; and in certificates by which it decides whether to go on.
+        The time for stating and canonicalizing the problem, or setting it up; the time inside the
+        solver, where None means the rest; and the time for certificates by which the solver decides
+        whether to continue.
     """
 
     answer: Any
@@ -64,11 +65,11 @@ class Entrant:
     extra : tuple
         Further arguments of the function, after objective, tol and time limit.
     package : str
-        What is to be imported for it, before its time begins to count.
+        The package to import before the clock starts.
     distribution : str
         What ``pip install`` calls that package.
     options : tuple of pairs
-        The solver's own options, keyword arguments of the function, which win over the race's.
+        The solver's own options: keyword arguments of the function, which override the race's.
     """
 
     solver: str
@@ -179,7 +180,9 @@ def chosen_entrants(
                 "options."
             )
         if not isinstance(one, str):
-            found = [own_entrant(_name_of(one), one, options, caller)]
+            has_name = callable(getattr(one, "name", None))  # of a class of CVXPY's kind
+            name = one.name() if has_name else getattr(one, "__name__", type(one).__name__)
+            found = [own_entrant(str(name), one, options, caller)]
         elif "=" in one:
             name, _, where = one.partition("=")
             found = [own_entrant(name, imported(name, where), options, caller)]
@@ -191,13 +194,6 @@ def chosen_entrants(
         twice = max(labels, key=labels.count)
         raise ValueError(f"Two solvers of the race are called {twice!r}: rename one of them.")
     return chosen
-
-
-def _name_of(solver: Any) -> str:
-    """The name under which a function or a class of CVXPY's kind races."""
-    if callable(getattr(solver, "name", None)):
-        return str(solver.name())
-    return getattr(solver, "__name__", "") or type(solver).__name__
 
 
 def imported(name: str, where: str) -> Callable[..., Any]:

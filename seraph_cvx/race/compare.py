@@ -60,20 +60,20 @@ def compare_solvers(
         either by name. Or the name of a suite ("tiny", "small", "medium", "large") or of an
         instance, or a list of names of instances or specs.
     solvers : sequence, optional
-        Names such as "newton", "SCS/dual" or "UNO" (see
-        :func:`seraph_cvx.race.solvers.entrants`), of problems those of CVXPY's solvers; functions
-        of your own, or "name=module:function"; pairs of any of these and a dict of options.
-        A function takes an M-step and returns a matrix; or it takes a problem and sets the values
-        of its variables (and of `constraint.dual_variables`, if it likes), or returns the status
-        of a problem that has none. Of problems instances of solver classes of your own as well,
-        as `problem.solve` takes them. None: all that are installed.
+        Names such as "newton", "SCS/dual" or "UNO" (see :func:`seraph_cvx.race.solvers.entrants`),
+        or for problems those of CVXPY's solvers; functions of your own, or "name=module:function";
+        pairs of any of these and a dict of options. A function takes an M-step and returns a
+        matrix; or it takes a problem and sets the values of its variables (and, optionally, of
+        `constraint.dual_variables`), or returns a status if there is no solution. For problems,
+        instances of solver classes of your own are accepted too, as in `problem.solve`. None: all
+        that are installed.
     tols : sequence of float, optional
-        Each solver is asked for each of these, the loosest first; by default for 1e-3, 1e-5 and
-        1e-7, and on problems for what it does by default. After a run that was ended at a limit,
-        or took all its time, the tighter ones are not run, and their rows say so.
+        The tolerances that each solver is asked for, the loosest first; by default 1e-3, 1e-5 and
+        1e-7, or for problems the solver's own default. After a run that reached a limit, tighter
+        tolerances are not tried, and their rows say so.
     time_limit : float
-        Seconds a run may take. Solvers of M-steps are given this limit; two seconds later the
-        process is ended. The proof of a problem has no limit.
+        Seconds a run may take. Solvers of M-steps are told this limit, and their process is ended
+        two seconds after it. The proof of a problem has no limit.
     memory_limit : int
         Bytes of resident memory a run may take, the imported libraries included. Where a system
         cannot limit it (macOS, Windows), the notes of the table say so.
@@ -84,8 +84,8 @@ def compare_solvers(
     callback : callable, optional
         Called as ``callback(row, number, total)`` after each new row.
     repeats : int
-        How often each run is made. With more than one, each round is in a random order of its own,
-        and a run that came to a limit is not repeated.
+        How many times each run is made. With more than one, each round has its own random order,
+        and a run that reached a limit is not repeated.
     progress : callable, optional
         Called with each step of the proof of a problem.
 
@@ -96,9 +96,9 @@ def compare_solvers(
 
     Notes
     -----
-    Runs are made one after the other, each in a process of its own whose time and memory are
-    watched; BLAS has one thread. Only the answer and the solver's status come back. The variables
-    of a problem keep the values they have, and solvers do not see them.
+    Runs are made one after the other, each in its own process with limits on time and memory and
+    one BLAS thread. Only the answer and the solver's status are returned from it. The variables of
+    a problem keep their values, which solvers do not see.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     Parameters
     ----------
     path : path
-        What `out` of :func:`compare_solvers` was; it is not changed.
+        The file that was given to :func:`compare_solvers` as `out`; it is not changed.
 
     Examples
     --------

@@ -15,7 +15,7 @@ import scipy.optimize
 
 from ..certificate import certify
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import FactorPoint, PairProgram
+from ..model.pair_program import FactorPoint
 from ..numerics.checks import FloatArray
 from ..paper import differences
 from .attempt import Attempt, Entrant, NotForThisProblem
@@ -47,7 +47,9 @@ def on_factor(
     iterations, compiling, certifying = 0, time.perf_counter() - clock, 0.0
     method = {"UNO": _nonlinear, "pymanopt": _fixed_rank, "L-BFGS-B": _scipy}[name]
     most = min(largest_rank or Z.shape[1], Z.shape[1])
-    L: FloatArray | None = first_factor(program, min(rank, most))
+    # the same each time, of a metric that separates pairs
+    first = np.random.default_rng(0).standard_normal((len(program.recession), min(rank, most)))
+    L: FloatArray | None = first * (program.typical_size**0.5 / np.linalg.norm(first))
     while L is not None:
         run = method(name, Descent(objective, L, tol, clock + time_limit), options)
         iterations, compiling = iterations + run.iterations, compiling + run.compile_seconds
@@ -62,12 +64,6 @@ def on_factor(
             L = with_more_columns(program.at(found), tol, most) if gap > tol else None
     word = f"{run.word} (rank {found.shape[1]} of {Z.shape[1]})"
     return Attempt(metric, word, run.claims, iterations, compiling, certify_seconds=certifying)
-
-
-def first_factor(program: PairProgram, rank: int) -> FloatArray:
-    """A random factor, the same each time, of a metric that separates pairs."""
-    L = np.random.default_rng(0).standard_normal((len(program.recession), rank))
-    return np.asarray(L * (program.typical_size**0.5 / np.linalg.norm(L)))
 
 
 def with_more_columns(point: FactorPoint, tol: float, most: int) -> FloatArray | None:

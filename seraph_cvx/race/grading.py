@@ -25,11 +25,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
-from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
 from ..solvers.solution import grade_matrix, newton_method, require_attained
 from .attempt import Entrant, NotForThisProblem
@@ -117,7 +115,11 @@ class MStepInstance:
         arrays += [np.array([mu, weight, self.objective.threshold])]
         arrays += [np.asarray(a) for a in labels if a is not None]
         name = " ".join(["M-step", *(block.name for block in blocks)])
-        return checksum_of(name, *arrays, *(a for block in blocks for a in _numbers_of(block)))
+        for block in blocks:
+            given = {"weight": block.weight, **vars(block)}
+            numbers = [np.asarray(given[key]) for key in sorted(given) if key[0] != "_"]
+            arrays += [array for array in numbers if array.dtype.kind in "biuf"]
+        return checksum_of(name, *arrays)
 
     def reference(self) -> dict[str, Any]:
         """A certified interval of the optimal value, the checksum and sizes, for the journal."""
@@ -167,10 +169,3 @@ class MStepInstance:
     def entrants(solvers: Sequence[Any] | None) -> list[Entrant]:
         """The solvers of a race on M-steps."""
         return entrants(solvers)
-
-
-def _numbers_of(block: Penalty) -> list[NDArray[np.generic]]:
-    """The numbers and matrices that define a penalty."""
-    given = {"weight": block.weight, **vars(block)}
-    arrays = [np.asarray(given[key]) for key in sorted(given) if not key.startswith("_")]
-    return [array for array in arrays if array.dtype.kind in "biuf"]

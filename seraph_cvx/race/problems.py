@@ -103,8 +103,9 @@ class ProblemInstance:
         clock = time.perf_counter()
         tolerance = max(TOLERANCE, 10.0 * (tol or 0.0))
         judged = Answer(row["said"], tolerance=tolerance)
-        if row["said"] != FAILED and answer is not None and _is_whole(answer.variables):
-            with values_set(self.problem.variables(), answer.variables):
+        values = [] if answer is None or row["said"] == FAILED else answer.variables
+        if values and all(value is not None for value in values):
+            with values_set(self.problem.variables(), values):
                 point = judge_point(self.problem)
                 gap = dual_gap(self.problem, self.certificate, answer.multipliers)
             judged = Answer(row["said"], answer.value, point, gap, tolerance)
@@ -151,10 +152,6 @@ class ProblemInstance:
 def finite(x: Any) -> float | None:
     """A number for a row, None where it is not finite."""
     return float(x) if x is not None and math.isfinite(x) else None
-
-
-def _is_whole(values: Sequence[Any]) -> bool:
-    return bool(values) and all(value is not None for value in values)
 
 
 def solve_problem(

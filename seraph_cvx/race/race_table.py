@@ -100,21 +100,22 @@ class Race(ResultTable):
     A row has instance, solver, formulation, tol (None: its defaults), repeat; outcome ("done",
     "error", "time limit", "memory limit", "crashed", "not run", or "not for this problem" where the
     solver cannot take the instance); said (the solver's own status), claims (whether that claims
-    success), value, violation (of an M-step the least eigenvalue before projection, relative to
-    the largest; of a problem the worst violation of a constraint, at most); true_gap, how far the
-    value is from the optimum at most; compile_seconds (CVXPY's chain, or our own set-up),
-    solve_seconds, certify_seconds (in the certificates by which ours and the methods on a factor
-    stop; zero for the others), total_seconds, their sum; grade_seconds (of the referee,
-    afterwards), iterations, peak_bytes, load (of the machine, before the run) and detail.
-    Of an M-step also proved_gap, what the matrix itself proves. Of a problem also dual_gap, by how
-    much the multipliers miss the optimum at most, relative to it, as is true_gap; and proof:
-    whether all of that agrees with what is proven, contradicts it and where, or was not judged.
+    success), value, violation (for an M-step the smallest eigenvalue before projection, relative to
+    the largest; for a problem an upper bound on the worst violation of a constraint); true_gap, an
+    upper bound on the distance of the value from the optimum; compile_seconds (CVXPY's chain, or
+    our own set-up), solve_seconds, certify_seconds (for the certificates by which our solvers and
+    the methods on a factor stop; zero for the others), total_seconds, their sum; grade_seconds (for
+    grading the answer afterwards), iterations, peak_bytes, load (of the machine, before the run)
+    and detail. A row of an M-step also has proved_gap, the gap that the matrix itself proves. A row
+    of a problem also has dual_gap, an upper bound on the distance of the multipliers' bound from
+    the optimum, relative to it, as is true_gap; and proof: whether all of that agrees with what is
+    proven, contradicts it and where, or was not judged.
 
     Attributes
     ----------
     references : dict
-        By instance: lower and upper, the proven interval of its optimal value, and a checksum; of a
-        problem the claim.
+        For each instance: lower and upper, the proven interval of its optimal value, and a
+        checksum; for a problem also the claim.
     races : sequence of dict
         Versions, date, machine and limits: one for the first start and one for each resumption.
     """
@@ -127,7 +128,7 @@ class Race(ResultTable):
 
     @property
     def time_limit(self) -> float | None:
-        """The seconds that a run could take, the most of all starts; None if no start is known."""
+        """The time limit of a run in seconds, the largest of all starts; None if unknown."""
         return max((race["time_limit"] for race in self.races), default=None)
 
     def in_short(self) -> ResultTable:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     ----------
     solvers : sequence, optional
         Names: ``"newton"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, or
-        ``"name=module:function"`` of a function of your own, which takes an objective and returns a
-        matrix. Such a function itself. Or a pair of either and a dict of its options, such as
+        ``"name=module:function"`` for a function of your own, which takes an objective and returns
+        a matrix. Such functions themselves. Pairs of either and a dict of options, such as
         ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed.
 
     Examples
@@ -41,8 +42,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     ['newton', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
-        others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
-        return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
+        return _installed()
     chosen = chosen_entrants(solvers, _of_name, callable, f"{__name__}:_call_on_m_step")
     for entrant in chosen:
         name = entrant.solver.partition("(")[0]
@@ -54,24 +54,24 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     return chosen
 
 
+def _installed() -> list[Entrant]:
+    """All solvers that are installed."""
+    others = chain.from_iterable(kinds_of_entrants().values())
+    return [*_our_entrants(), *(entrant for entrant in others if not entrant.obstacle)]
+
+
 def _of_name(name: str) -> list[Entrant]:
     """The entrants of a name: those that are installed, at least one."""
-    others = [entrant for kind in kinds_of_entrants().values() for entrant in kind]
-    named = [e for e in [*_our_entrants(), *others] if name in (e.solver, e.label)]
-    able = [entrant for entrant in named if not entrant.obstacle]
+    able = [entrant for entrant in _installed() if name in (entrant.solver, entrant.label)]
     if not able:
-        raise ValueError(_why_not(name, named[0].obstacle if named else ""))
+        others = [*NONLINEAR_ENTRANTS, *FACTOR_ENTRANTS]
+        obstacles = (
+            entrant.obstacle for entrant in others if name in (entrant.solver, entrant.label)
+        )
+        reason = next(obstacles, f"There is no solver {name!r} for M-steps")
+        labels = ", ".join(entrant.label for entrant in _installed())
+        raise ValueError(f"{reason}. Those that are installed are {labels}.")
     return able
-
-
-def _why_not(name: str, reason: str) -> str:
-    """Why a name cannot race, and which ones can."""
-    others = (*NONLINEAR_ENTRANTS, *FACTOR_ENTRANTS)
-    here = [entrant for entrant in others if not entrant.obstacle]
-    known = [*_our_entrants(), *conic_entrants(), *here]
-    labels = ", ".join(entrant.label for entrant in known)
-    reason = reason or f"There is no solver {name!r} for M-steps"
-    return f"{reason}. Those that are installed are {labels}."
 
 
 def _our_entrants() -> list[Entrant]:
@@ -80,10 +80,10 @@ def _our_entrants() -> list[Entrant]:
 
 
 def kinds_of_entrants() -> dict[str, list[Entrant]]:
-    """The solvers of other packages by what they are given, installed or not.
+    """The solvers of other packages, installed or not, by the formulation they are given.
 
-    Conic ones get CVXPY's conic statement, those of formulas CVXPY's nonlinear one on the factor,
-    and methods on the factor our function with its derivatives, in our coordinates.
+    Conic solvers get CVXPY's conic program, formula solvers CVXPY's nonlinear program in the
+    factor; methods on the factor call our function and its derivatives, in our coordinates.
 
     Examples
     --------
@@ -95,12 +95,11 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
         "formula": NONLINEAR_ENTRANTS,
         "factor": FACTOR_ENTRANTS,
     }
-    return {kind: [*found, *_tuned(found)] for kind, found in kinds.items()}
-
-
-def _tuned(known: Sequence[Entrant]) -> list[Entrant]:
-    """Those of the entrants that have a second setting, with it."""
-    return [entrant.tuned(**TUNED[entrant.label]) for entrant in known if entrant.label in TUNED]
+    return {
+        kind: found
+        + [entrant.tuned(**TUNED[entrant.label]) for entrant in found if entrant.label in TUNED]
+        for kind, found in kinds.items()
+    }
 
 
 TUNED: dict[str, dict[str, Any]] = {
@@ -124,7 +123,7 @@ _OUR_SOLVERS: dict[str, Callable[..., MStepSolution]] = {
 def our_solver(
     objective: MStepObjective, tol: float, time_limit: float, solver: str = "newton"
 ) -> Attempt:
-    """Solve by a solver of this package; only "newton" takes penalties.
+    """Solve an M-step by a solver of this package; only "newton" takes penalties.
 
     Examples
     --------

@@ -92,7 +92,7 @@ class RaceTimes:
 
     def seconds(self, kind: str) -> Times:
         """The median times over repeats, by solver and instance."""
-        return np.asarray(np.median(self._times[kind], axis=2))
+        return np.median(self._times[kind], axis=2)
 
     def mean(self, kind: str, label: str) -> float:
         """The shifted geometric mean over instances of a solver's times."""

@@ -205,7 +205,7 @@ def _clouds(m: int, n_points: int, seed: int) -> tuple[FloatArray, NDArray[np.in
     y = np.arange(n_points) % 3
     noise = [[math.fsum(rng.random() for _ in range(12)) - 6.0 for _ in range(m)] for _ in y]
     X = np.array(noise) + np.eye(3, m)[y] * 2.0
-    return np.asarray(np.rint(X * 16.0) / 16.0), y
+    return np.rint(X * 16.0) / 16.0, y
 
 
 def _scale(X: FloatArray, scaling: str) -> FloatArray:
@@ -219,4 +219,4 @@ def _scale(X: FloatArray, scaling: str) -> FloatArray:
         shift = np.array([math.fsum(column) / n for column in X.T])
         squares = [math.fsum(column) / n for column in np.square(X - shift).T]
         spread = np.where(np.ptp(X, axis=0) > 0.0, np.sqrt(squares), 0.0)
-    return np.asarray((X - shift) / np.where(spread > 0.0, spread, 1.0))
+    return (X - shift) / np.where(spread > 0.0, spread, 1.0)

@@ -38,7 +38,7 @@ class Coordinates:
 
     def factor(self, B: FloatArray) -> FloatArray:
         """A factor F of the metric: A = T B T' = FF'."""
-        return np.asarray(self.T @ factor(B).T)
+        return self.T @ factor(B).T
 
 
 class Iterate(NamedTuple):
@@ -101,7 +101,7 @@ def minimize_by_gradient_steps(
     last_value = lowest_value = current.value
     fell_at = iteration = next_check = 0
     curvature = _guess_curvature(objective, where)
-    least = 1e-6 * curvature  # where f falls for ever the curvature would vanish
+    least = 1e-6 * curvature  # where f falls forever the curvature would vanish
     while True:
         is_late, status = time.perf_counter() >= deadline, ""
         if iteration >= next_check or iteration >= max_iter or is_late:

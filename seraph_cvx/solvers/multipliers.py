@@ -75,7 +75,7 @@ class Envelope:
         def hessian_product(D: FloatArray) -> FloatArray:
             h = scale / max(float(np.linalg.norm(D)), 1e-300)
             moved = self._prox(V + h * D)
-            return np.asarray(self.rho * (D - (moved - near) / h))
+            return self.rho * (D - (moved - near) / h)
 
         return TermPoint(value, self.rho * off, hessian_product)
 
@@ -91,7 +91,7 @@ class Envelope:
         """The metric A with zeros where the proximal step has them, and PSD."""
         A = np.where(self.nearest(A) == 0.0, 0.0, A)
         lift = max(0.0, -float(np.linalg.eigvalsh(A)[0]))
-        return np.asarray(A + (1.0 + 1e-6) * lift * np.eye(len(A)))
+        return A + (1.0 + 1e-6) * lift * np.eye(len(A))
 
     def _prox(self, V: FloatArray) -> FloatArray:
         """The proximal step; NaN where V has overflowed, which no block has to expect."""
@@ -127,8 +127,11 @@ def solve_penalized(
         gradient = objective.program.value_and_gradient(start)[1]
         multipliers = guess_multipliers(objective, start, gradient)
     built_in = _built_in(objective)
+    # a hundredth of the curvature of f: the smoother the envelope, the faster
+    size = float(np.linalg.norm(typical_metric(objective)))
+    first_weight = max(0.01 * objective.pair_total / max(size * size, 1e-300), 1e-300)
     envelopes = {
-        j: Envelope(block, multipliers[j], _first_weight(objective))
+        j: Envelope(block, multipliers[j], first_weight)
         for j, block in enumerate(penalties)
         if not (block.is_smooth or block is built_in)
     }
@@ -209,12 +212,6 @@ def _first_metric(
     minimize = _minimizer(few, smooth_terms, 30, deadline)[1]
     L = minimize(typical_metric(few), SUBSAMPLE_TOL)
     return symmetrize(L @ L.T)
-
-
-def _first_weight(objective: MStepObjective) -> float:
-    """A first rho, a hundredth of the curvature of f: the smoother the envelope, the faster."""
-    size = float(np.linalg.norm(typical_metric(objective)))
-    return max(0.01 * objective.pair_total / max(size * size, 1e-300), 1e-300)
 
 
 def _built_in(objective: MStepObjective) -> Penalty | None:
@@ -338,7 +335,7 @@ class WeightsSearch:
         def hessian_product(d: FloatArray) -> FloatArray:
             along = d / self.scale
             more = sum(np.diag(term.bend(np.diag(along))) for term in terms)
-            return np.asarray((point.hessian_product(along) + more) / self.scale)
+            return (point.hessian_product(along) + more) / self.scale
 
         value = point.value + sum(term.value for term in terms)
-        return WeightsPoint(value, np.asarray(gradient / self.scale), hessian_product)
+        return WeightsPoint(value, gradient / self.scale, hessian_product)

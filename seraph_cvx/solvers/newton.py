@@ -269,7 +269,7 @@ def _without_faded_columns(current: FactorPoint, L: FloatArray, predicted: float
             faded = L @ rotation[:, is_faded]
             slope = float(np.vdot(current.factor_gradient @ rotation[:, is_faded], faded))
             if current.curvature(faded) - slope <= predicted:
-                return np.asarray(L @ rotation[:, ~is_faded])
+                return L @ rotation[:, ~is_faded]
     return L
 
 
@@ -302,7 +302,7 @@ def _off_the_face(L: FloatArray, gradient: FloatArray) -> FloatArray:
     """The gradient on the directions that are orthogonal to L; zero on those of L."""
     basis = np.linalg.qr(L)[0]
     half = gradient - basis @ (basis.T @ gradient)
-    return np.asarray(half - (half @ basis) @ basis.T)
+    return half - (half @ basis) @ basis.T
 
 
 def _norm(matrix: FloatArray) -> float:
@@ -432,7 +432,7 @@ def typical_metric(objective: MStepObjective) -> FloatArray:
     moment = objective.pair_moment
     spread = max(float(np.trace(moment)), np.finfo(np.float64).tiny)
     scale = (1.0 + objective.threshold) * objective.pair_total / spread
-    return np.asarray(scale * np.eye(len(moment)))
+    return scale * np.eye(len(moment))
 
 
 def _start(
@@ -440,7 +440,7 @@ def _start(
 ) -> FloatArray:
     """A factor of `metric` in whitened coordinates, or `factor` in them; without both no column."""
     if factor is not None:
-        return np.asarray(objective.basis.inverse @ factor)
+        return objective.basis.inverse @ factor
     if metric is None:
         return np.zeros((len(objective.whitened_program.recession), 0))
     return leading_factor(objective, metric)
@@ -457,7 +457,7 @@ def leading_factor(objective: MStepObjective, metric: FloatArray | Factor) -> Fl
         return B
     eigenvalues, vectors = np.linalg.eigh(B)
     kept = eigenvalues > 1e-8 * max(float(eigenvalues[-1]), 0.0)
-    return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))
+    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
 
 
 def subsampled_objective(

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 class NotCertified(ConvergenceWarning):  # type: ignore[misc]
-    """The returned result has a larger duality gap, or is less stationary, than was asked for.
+    """The result has a larger duality gap, or is less stationary, than was asked for.
 
     Examples
     --------

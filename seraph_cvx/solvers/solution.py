@@ -35,10 +35,10 @@ class Status(StrEnum):
     """How a fit ended, judged by the certificate; the solver's own status is `solver_status`.
 
     "certified" is a duality gap within tolerance and nothing else. "stationary" is how the descent
-    on (7) ends: that is not convex and has no such gap, but its slope is within tolerance.
+    on (7) ends: (7) is not convex, so there is no such gap, but its gradient is within tolerance.
     "rounding_limit" is a gap above the tolerance but below 1e-6 that cannot be proved to be smaller
-    in double precision: all that a solver can do, and no failure. "inaccurate" is a larger gap.
-    "time_limit" and "interrupted" (by Ctrl-C or a callback) end with the best metric so far.
+    in double precision: it is the best a solver can do, and not a failure. "inaccurate" is a larger
+    gap. "time_limit" and "interrupted" (by Ctrl-C or a callback) end with the best metric so far.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Status(StrEnum):
 
     @property
     def reached_tolerance(self) -> bool:
-        """Whether a fit ended as asked for, or as near to it as rounding allows."""
+        """Whether a fit reached its tolerance, or came as close to it as rounding allows."""
         return self in (Status.CERTIFIED, Status.STATIONARY, Status.ROUNDING_LIMIT)
 
 
@@ -71,14 +71,14 @@ ROUNDING_GAP = 1e-6
 
 
 class OptimumNotAttained(ValueError):
-    """The objective has an infimum but no minimizer: it falls for ever along a direction.
+    """The objective has an infimum but no minimizer: it decreases forever along a direction.
 
     Attributes
     ----------
     direction : (m,) array
-        A unit vector u: f(A + t uu') falls as t grows, whatever A.
+        A unit vector u: for every A, f(A + t uu') decreases as t grows.
     pair : (int, int)
-        The labeled or unlabeled pair counted as dissimilar that stretches most along it.
+        Of the labeled and unlabeled pairs that count as dissimilar, the one that it stretches most.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class MStepSolution:
     Attributes
     ----------
     found : (m, m) PSD array, Factor or None
-        What the solver found, as `metric` is made of it when it is read.
+        What the solver found; `metric` is formed from it when it is read.
     metric : (m, m) PSD array or None
         None only where the solver returned nothing usable (`status` failed).
     value : float
@@ -118,10 +118,10 @@ class MStepSolution:
         The solver, and the status that it reported.
     iterations : int
     evaluations : int
-        Passes over the pairs for f and its slope, where the method counts them; products with
-        second derivatives come on top.
+        Passes over the pairs for f and its gradient, if the method counts them; products with
+        second derivatives are not included.
     seconds : float
-        All of it: compilation, solution, certificate.
+        The whole time: compilation, solution and certificate.
     solver_seconds, compile_seconds : float
         Spent inside the solver, and in stating and canonicalizing the problem for it.
     certificate_seconds : float
@@ -129,7 +129,7 @@ class MStepSolution:
     psd_violation : float
         Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
     message : str
-        What went wrong and the remedy, where something did.
+        What went wrong, if anything did, and the remedy.
     """
 
     found: FloatArray | Factor | None
@@ -229,9 +229,9 @@ def require_attained(objective: MStepObjective) -> None:
     raise OptimumNotAttained(
         "This M-step has no optimum: along the direction u of this error (its largest entry is "
         f"feature {int(np.argmax(np.abs(u)))}) no similar pair is stretched, but pair ({i}, {j}), "
-        "counted as dissimilar, is, so the objective falls for ever as the metric grows along u. "
-        "Cure: trace_weight > 0, or more similar pairs; allow_unattained=True returns the last "
-        "iterate of a first-order method instead.",
+        "counted as dissimilar, is, so the objective decreases forever as the metric grows "
+        "along u. Cure: trace_weight > 0, or more similar pairs; allow_unattained=True returns "
+        "the last iterate of a first-order method instead.",
         u,
         (i, j),
     )
@@ -404,7 +404,7 @@ def _explain(objective: MStepObjective, status: Status, attained: bool, solver_s
         far = describe_far_values(objective.pairs.points, n_spreads=SURE_SPREADS)
         return f"Rounding errors hide the rest of the gap. {far or LESS_ROUNDING}"
     if not attained:
-        return "The optimum is not attained: the objective falls for ever. Use trace_weight > 0."
+        return "The optimum is not attained: the objective decreases forever. Use trace_weight > 0."
     if status is Status.INTERRUPTED:
         return "It was stopped from outside, at the best metric so far."
     if status is Status.TIME_LIMIT:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -53,6 +54,9 @@ class Check:
         """The ratio residual / tolerance; the check with the largest one is decisive."""
         ratio = self.residual / max(self.tolerance, 1e-300)
         return math.inf if math.isnan(ratio) else ratio
+
+
+STRAIN = attrgetter("strain")
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ class ClaimResult:
     def decisive(self) -> Check:
         """The check with the largest residual / tolerance, of the statement that is judged."""
         checks = self.printed if self.claim.expected is Verdict.HOLDS else self.corrected
-        return max(checks, key=_strain, default=Check("no evidence", math.inf, 0.0))
+        return max(checks, key=STRAIN, default=Check("no evidence", math.inf, 0.0))
 
     @property
     def residual(self) -> float:
@@ -160,8 +164,4 @@ class ClaimResult:
     def violation(self) -> Check | None:
         """The worst check that the printed statement fails, if any."""
         failed = [check for check in self.printed if not check.passes]
-        return max(failed, key=_strain, default=None)
-
-
-def _strain(check: Check) -> float:
-    return check.strain
+        return max(failed, key=STRAIN, default=None)

@@ -222,12 +222,12 @@ def prepare_pairs(X: ArrayLike, y: ArrayLike) -> PairSet:
 
 def distances(V: FloatArray, A: FloatArray) -> FloatArray:
     """The squared distance v'Av of each row v."""
-    return np.asarray(np.sum((V @ A) * V, axis=1))
+    return np.sum((V @ A) * V, axis=1)
 
 
 def moment(V: FloatArray, weights: FloatArray) -> FloatArray:
     """The weighted second moment sum_k w_k v_k v_k' of the rows of V."""
-    return np.asarray((V.T * weights) @ V)
+    return (V.T * weights) @ V
 
 
 def state_squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
@@ -239,7 +239,7 @@ def state_squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
 def renyi_entropy(d: FloatArray, order: float, eta: float) -> FloatArray:
     """Renyi's entropy H_a(p) = log(sum_y p(y)^a) / (1 - a) of (8); at a = 1 it is Shannon's."""
     powers = [order * paper.log_posterior(d, y, eta) for y in (1.0, -1.0)]
-    return np.asarray(np.logaddexp(*powers) / (1.0 - order))
+    return np.logaddexp(*powers) / (1.0 - order)
 
 
 def relative(difference: ArrayLike, size: ArrayLike = 1.0) -> float:

@@ -253,7 +253,7 @@ for _ in range(5):  # M-step (11), then E-step (10); q is q(-1); printed is (7),
         "examples, one on each side and one on the border.",
         expected=Verdict.CORRECTED,
         correction="With lambda = 0 an optimum exists if and only if no pair that counts as "
-        "dissimilar leaves the range of M(1). Otherwise -F falls for ever along a direction, and "
+        "dissimilar leaves the range of M(1). Otherwise -F falls forever along a direction, and "
         "approaches an infimum that no metric attains: the usual case with few labels.",
         consequence="With lambda = 0 a fit may have no answer: the package then says so and names "
         "the direction, and a trace weight above 0 gives it one.",

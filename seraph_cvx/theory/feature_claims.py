@@ -63,7 +63,7 @@ NOISE = 1e-4
 def loss(y: int, similar: FloatArray, dissimilar: FloatArray) -> FloatArray:
     """The loss -ln p(y) = ln Z - kappa f(y), eq. (2), with kappa = -1 and features of both y."""
     feature = similar if y == 1 else dissimilar
-    return np.asarray(np.logaddexp(-similar, -dissimilar) + feature)
+    return np.logaddexp(-similar, -dissimilar) + feature
 
 
 def check_feature_convexity(data: ClaimData) -> Evidence:
@@ -121,7 +121,7 @@ def losses(s: FloatArray) -> FloatArray:
 
 def slope(feature: Feature, d: FloatArray) -> FloatArray:
     """The derivative phi', to rounding: the imaginary part of phi(d + ih) / h for a tiny h."""
-    return np.asarray(np.imag(feature(d + 1e-30j)) / 1e-30)
+    return np.imag(feature(d + 1e-30j)) / 1e-30
 
 
 def curvature(feature: Feature, d: FloatArray) -> FloatArray:
@@ -147,7 +147,7 @@ def second_differences(feature: Feature, d: FloatArray) -> FloatArray:
     """The second differences of both losses in d, with steps of d/1000, over the step squared."""
     h = d / 1000.0
     above, middle, below = (losses(feature(t)) for t in (d + h, d, d - h))
-    return np.asarray((above - 2.0 * middle + below) / h**2)
+    return (above - 2.0 * middle + below) / h**2
 
 
 def rescaling_error(feature: Feature, kappa: float) -> float:

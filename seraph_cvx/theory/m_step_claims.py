@@ -153,7 +153,7 @@ def _dual_excess(data: ClaimData, optimal: FloatArray, value: float) -> list[flo
 def recession_matrix(case: ClaimData) -> FloatArray:
     """The matrix of the criterion in a first M-step, M(1) = sum_S v v' + lambda I."""
     S = case.labeled[case.labels > 0.0]
-    return np.asarray(S.T @ S + case.trace_weight * np.eye(S.shape[1]))
+    return S.T @ S + case.trace_weight * np.eye(S.shape[1])
 
 
 def _dissimilar_differences(case: ClaimData) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -130,22 +129,16 @@ def profile_grid(data: ClaimData, sign: float) -> list[ProfilePoint]:
 def best_kappa(data: ClaimData, sign: float) -> ProfilePoint:
     """Find the best kappa of one sign, by a grid and a search around its best point."""
     best = min(profile_grid(data, sign), key=_value)
-    t = _minimize_scale(lambda t: profile(data, sign * t).value, abs(best.kappa), 0.5, xatol=1e-6)
-    return min(profile(data, sign * t), best, key=_value)
+
+    def near(log_share: float) -> ProfilePoint:
+        return profile(data, best.kappa * float(np.exp(log_share)))
+
+    found = minimize_scalar(lambda x: near(x).value, bounds=(-0.5, 0.5), options={"xatol": 1e-6})
+    return min(near(found.x), best, key=_value)
 
 
 def _value(point: ProfilePoint) -> float:
     return point.value
-
-
-def _minimize_scale(
-    function: Callable[[float], float], center: float, width: float, **options: float
-) -> float:
-    """Minimize over t > 0 with |log t - log center| <= width."""
-    search = minimize_scalar(
-        lambda x: function(center * float(np.exp(x))), bounds=(-width, width), options=options
-    )
-    return center * float(np.exp(search.x))
 
 
 def check_kappa_sign(data: ClaimData) -> Evidence:
@@ -173,18 +166,13 @@ def check_kappa_sign(data: ClaimData) -> Evidence:
     )
 
 
-def model_loss(data: ClaimData, A: FloatArray, kappa: float) -> float:
-    """The objective -L(A, kappa) of (6), as printed."""
-    return -paper.full_objective(*data.points_and_pairs, A, kappa, gamma=GAMMA, **data.letters)
-
-
 def solve_at_kappa(data: ClaimData, kappa: float) -> FloatArray:
     """Minimize (6) over A, with mu = 0 and a fixed kappa, stated in CVXPY in A itself."""
     A = cp.Variable((data.pairs.n_features,) * 2, PSD=True)
     s = state_squared_distances(A, data.labeled) - data.threshold
     loss = cp.sum(cp.logistic(cp.multiply(-kappa * data.labels, s)))
     solve_conic(cp.Problem(cp.Minimize(loss + data.trace_weight * cp.trace(A))))
-    return symmetrize(np.asarray(A.value))
+    return symmetrize(A.value)
 
 
 def simplified(data: ClaimData, kappa: float, mu: float) -> ClaimData:
@@ -229,7 +217,10 @@ def _identity(data: ClaimData) -> list[float]:
     kappas = -np.exp(data.random(5).uniform(-1.5, 1.5, size=6))
     differences = []
     for A, kappa in zip(data.random_metrics(claim=5, count=6), kappas.tolist(), strict=True):
-        full = model_loss(data, A, kappa) - GAMMA / 2.0 * kappa**2
+        value_6 = paper.full_objective(
+            *data.points_and_pairs, A, kappa, gamma=GAMMA, **data.letters
+        )
+        full = -value_6 - GAMMA / 2.0 * kappa**2
         value = simplified(data, kappa, data.mu).paper_loss(_mapped(data, A, kappa)[0])
         differences.append(relative(value - full, full))
     return differences

@@ -36,7 +36,7 @@ def solve_soft_labels(d: FloatArray, mu: float, eta: float) -> tuple[FloatArray,
     goal = cp.sum(cp.rel_entr(q, np.exp(log_p))) + mu * cp.sum(xi)
     surprise = cp.sum(cp.multiply(q, -log_p), axis=1)
     solve_conic(cp.Problem(cp.Minimize(goal), [surprise <= xi, cp.sum(q, axis=1) == 1]))
-    both = np.maximum(np.asarray(q.value), 0.0)
+    both = np.maximum(q.value, 0.0)
     similar = both[:, 0] / np.sum(both, axis=1)
     return similar, paper.e_step_objective(similar, d, mu=mu, eta=eta)
 
@@ -69,19 +69,14 @@ def check_e_step(data: ClaimData) -> Evidence:
     )
 
 
-def inner_value(d: FloatArray, mu: float, eta: float) -> FloatArray:
-    """The value mu H_{1 + mu}(p) of the inner problem of (14), derived here."""
-    return mu * renyi_entropy(d, 1.0 + mu, eta)
-
-
 def check_posterior_regularization(data: ClaimData) -> Evidence:
-    """Check the solution and the value of the inner problem of (14)."""
+    """Check the solution of the inner problem of (14), and its value mu H_{1 + mu}(p)."""
     d, eta, rows = draw_distances(data, 8, 200), data.threshold, []
     p = paper.posterior(d, 1.0, eta)
     variance = p * (1.0 - p) * (d - eta) ** 2  # of ln p(y), whose two values are d - eta apart
     for mu in (0.1, 1.0, 3.0):
         q, value = solve_soft_labels(d, mu, eta)
-        shannon, renyi = mu * paper.entropy(p), inner_value(d, mu, eta)
+        shannon, renyi = mu * paper.entropy(p), mu * renyi_entropy(d, 1.0 + mu, eta)
         off_values = relative(value - shannon), relative(value - renyi)
         off_labels = relative(q - p), relative(q - paper.e_step(d, mu=mu, eta=eta))
         beyond = np.max(shannon - renyi - mu**2 / 2.0 * variance)

@@ -39,11 +39,6 @@ def _rotated_norm(B: FloatArray, V: FloatArray) -> float:
     return paper.mixed_norm(V @ B @ V.T)
 
 
-def unlabeled_entropy(data: ClaimData, A: FloatArray) -> float:
-    """The mean of H(p) over the unlabeled pairs, in nats: at most ln 2."""
-    return float(np.mean(data.unlabeled_entropies(A)))
-
-
 def supervised(data: ClaimData, trace_weight: float) -> Certificate:
     """Minimize (7) with mu = 0, which is convex."""
     return certified(replace(data, trace_weight=trace_weight, unlabeled_weight=0.0).objective())
@@ -65,7 +60,7 @@ def check_sparsity(data: ClaimData) -> Evidence:
 
     factors = (0.3, 1.0, 3.0, 10.0)  # times the paper's mu
     metrics = [[without[k].metric, *(descend(k, f).metric for f in factors)] for k in (0, 3)]
-    entropies = np.array([[unlabeled_entropy(data, A) for A in row] for row in metrics])
+    entropies = np.array([[np.mean(data.unlabeled_entropies(A)) for A in row] for row in metrics])
     traces = np.array([np.trace(run.metric) for run in without])
     scale = max(traces[0], 1e-300)
     ranks = [_rank(without[k].metric, scale) for k in (0, -2)]

@@ -133,14 +133,14 @@ def verify_paper(
     Parameters
     ----------
     X : (n, m) array_like
-        The points, at most 100: of more, and where every label is known,
-        :func:`seraph_cvx.datasets.sample` draws and standardizes some as Section 5.1 does.
+        The points, at most 100. If there are more, or if every label is known, draw and standardize
+        some by :func:`seraph_cvx.datasets.sample`, as Section 5.1 does.
     y : (n,) array_like
         Class labels; -1 is an unknown one, as for ``PairSet.from_labels``.
     name : str
         The name of the data in the report.
     include_slow : bool
-        Also check the claims that need measurements (13), which are else listed as skipped.
+        Also check the claims that need measurements (13), which are otherwise listed as skipped.
     claims : collection of int, optional
         Check only the claims with these numbers.
     trace_weight, threshold : float
@@ -148,7 +148,7 @@ def verify_paper(
     seed : int
         The report is the same for the same seed.
     callback : callable, optional
-        Called with each claim and None before it is checked, and with its result after.
+        Called as ``callback(claim, None)`` before a claim is checked, and with its result after.
 
     Returns
     -------

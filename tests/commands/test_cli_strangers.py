@@ -23,7 +23,7 @@ import pytest
 from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
 from seraph_cvx import load_model, verify_paper
-from seraph_cvx.cli import files, tables
+from seraph_cvx.cli import tables
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
@@ -92,19 +92,6 @@ def test_the_table_may_come_through_a_pipe(folder):
     writer.join()
     assert done.exit_code == 0, done.output
     assert (folder / "m.npz").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
-def test_a_pipe_that_does_not_end_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(tables, "LARGEST_PIPE", 1000)
-    os.mkfifo(folder / "endless.csv")
-    writer = subprocess.Popen(["sh", "-c", "yes 1,a > endless.csv"], cwd=folder)
-    try:
-        with pytest.raises(tables.TableError, match="save the table to a file first"):
-            tables.read_table(folder / "endless.csv", "species")
-    finally:
-        writer.kill()
-        writer.wait()
 
 
 # Tables that cannot be read: the file or a replacement in the table, and what is said
@@ -258,22 +245,6 @@ def test_a_link_stays_a_link_and_its_file_gets_the_metric(table):
     assert run(FIT, "--out", link).exit_code == 0
     assert link.is_symlink()
     assert target.stat().st_size > 0
-
-
-@pytest.mark.parametrize(
-    ("free", "culprits"),
-    [
-        (100, ["The table", "memory", "random sample of its rows"]),
-        (500, ["4 labels make 6 labeled pairs", "label cells empty"]),
-    ],
-)
-def test_what_does_not_fit_into_memory_is_refused_before_the_work(
-    table, monkeypatch, free, culprits
-):
-    monkeypatch.setattr(files, "free_bytes", lambda: free)
-    if free == 500:
-        monkeypatch.setattr(tables, "require_memory", lambda *_: None)
-    assert_answered_in_words(run("fit small.csv --label species"), culprits)
 
 
 # Tracebacks for those who ask

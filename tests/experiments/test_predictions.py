@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from predictions import OWN, run_once, summarize, table_of
+from predictions import OWN, SCALES, compare_scales, run_once, summarize, table_of
 
 pytestmark = pytest.mark.once
 
@@ -30,6 +30,18 @@ def test_a_run_is_judged_on_rows_that_the_fit_never_saw():
     assert 0.1 < min(errors) < max(errors) < 0.9
     assert run["gain"] == run["plain-nearest"] - run["predicted"]
     assert run["covered"] == (abs(run["claimed"] - run["gain"]) <= run["margin"])
+
+
+def test_each_value_counting_as_a_column_drowns_a_number_in_thirty_values_of_noise():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    noise = [f"v{k}" for k in rng.integers(0, 30, 400)]
+    frame = pd.DataFrame({"x": 3.0 * y + rng.normal(size=400), "c": noise, "label": y.astype(str)})
+    errors = compare_scales(frame, n_rows=120, n_labels=60, draw=0)
+    assert errors.index.tolist() == [*SCALES] == ["column", "value", "none"]
+    assert errors.loc["value", "plain-nearest"] > errors.loc["column", "plain-nearest"] + 0.1
+    same = compare_scales(frame.assign(c="v"), n_rows=120, n_labels=60, draw=0)
+    assert (same == same.loc["column"]).all(axis=None)  # one value: nothing to scale
 
 
 def test_the_summary_is_of_means_over_draws():

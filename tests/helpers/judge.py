@@ -111,7 +111,6 @@ class Judge:
             "similar": self.similar.tolist(),
             "dissimilar": self.dissimilar.tolist(),
             "confidence": hexed(self.confidence),
-            "drawn": None,
             "unlabeled_weight": hexed(self.mu),
             "threshold": hexed(self.threshold),
             "sharpness": hexed(1.0 + self.mu if given.sharpness is None else given.sharpness),

@@ -89,8 +89,6 @@ def changed(keys, entry):
         (("m_step", "trace_weight"), 1.0),
         (("m_step", "trace_weight"), (-1.0).hex()),
         (("m_step", "soft_labels"), [(1.5).hex()] * 3),
-        (("m_step", "drawn"), [[0, 1]]),
-        (("m_step", "drawn"), []),
         (("m_step", "manifold_term"), [[(-1.0).hex()]]),
         (("m_step", "penalties"), [{"kind": "own"}]),
         (("m_step", "penalties"), [{"kind": "quadratic", "weight": (0.0).hex(), "prior": []}]),

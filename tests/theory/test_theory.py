@@ -100,8 +100,8 @@ BREAKS = {
     "7, the package's bound": (MStepObjective, "lipschitz_bound", 1.0),
     "8, Shannon for Renyi": (
         soft,
-        "inner_value",
-        lambda d, mu, eta: mu * paper.entropy(paper.posterior(d, 1.0, eta)),
+        "renyi_entropy",
+        lambda d, order, eta: paper.entropy(paper.posterior(d, 1.0, eta)),
     ),
     "9, J without the sharpness": changed(
         soft, "descent_objective", lambda f, data, A, q: f(replace(data, sharpness=1.0), A, q)

@@ -361,8 +361,8 @@ PAGE = """# What is proved about the problem libraries
 {verdict}
 
 Clarabel or SDPA, as CVXPY calls them, solved each file once, and `certify_problem` started
-from that answer. It had one process, one core, {cpu:g} s of processor time and
-{memory:g} GB per file, not counting the solve. A solver's own "optimal" counts for nothing here.
+from that answer. Each proof had one process, one core, {cpu:g} s of processor
+time and {memory:g} GB, not counting the solve. A solver's own "optimal" counts for nothing here.
 "Exact" means the optimum as a rational number, "proved" two bounds within a relative 1e-6 of each
 other. The last two columns are medians of the time of a proof divided by the time of the solver
 alone, and by the time of `problem.solve()`, which compiles the problem as the proof does.
@@ -382,8 +382,8 @@ VSDP, with the best of five solvers, has both bounds for 55 of SDPLIB's 92 files
 Every instance with its interval is in [proven-intervals.csv](proven-intervals.csv). The folders are
 those of the public repositories vsdp/SDPLIB, zrjer/LP-TEST-PROBLEM-FROM-NETLIB (netlib,
 Data-Infeas), qpsolvers/maros_meszaros_qpbenchmark (data) and oxfordcontrol/ClarabelBenchmarks
-(cblib, files of up to 520 kB), without the files that are too large to be there. All of this again:
-`python examples/reproduction/libraries.py FOLDER --out DIR`.
+(cblib, files of up to 520 kB), without the files that are too large for these repositories. To
+repeat all of this: `python examples/reproduction/libraries.py FOLDER --out DIR`.
 """
 
 SHOWN = 160
@@ -445,9 +445,9 @@ def _against_published(rows: list[dict[str, Any]]) -> str:
     exact = sum("(exact)" in line for line in off)
     readme = len(off) - exact
     text = (
-        f"Of {seen['exact']} optima that the LiFe project's set of problems has with up to 32\n"
-        f"digits, {exact} lie outside of the interval that is proven here. Of {seen['readme']}\n"
-        f"with 11 digits in the readme of Netlib's collection, {readme} do: it has what solvers\n"
-        "found in double precision, and e226 without the constant of its objective"
+        f"Of {seen['exact']} optima that the LiFe project publishes with up to 32 digits, {exact}\n"
+        f"lie outside the interval that is proven here. Of {seen['readme']} with 11 digits in\n"
+        f"the readme of Netlib's collection, {readme} do: the readme has what solvers found in\n"
+        "double precision, and leaves out the constant in the objective of e226"
     )
     return text + (".\n" if not off else ":\n\n" + "\n".join(f"- {line}" for line in off) + "\n")

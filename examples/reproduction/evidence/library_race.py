@@ -311,12 +311,10 @@ def _best(rows: list[Row]) -> str:
     if not better:
         return "Among these runs no claim is better than the optimum."
     row = max(better, key=_share)
-    own = [r for r in rows if r["instance"] == row["instance"] and r["kind"] == "solved"]
     return (
         f"On {row['instance']} the best value that anybody claims is {row['value']:.8g}, by "
         f"{row['label']}; no point has it, since {_interval(row)} is proven. Measured by "
-        f"that value, {len(own)} right answers to it would have a relative error of "
-        f"{_share(row):.1e}."
+        f"that value, a right answer would have a relative error of {_share(row):.1e}."
     )
 
 
@@ -338,18 +336,19 @@ participant found.
 **Residuals** are in the units of the constraints. The multipliers say what they are worth in the
 units of the objective: a residual of 1e-6 with a multiplier of 1e6 is an error of 1. {explained}
 
-**The best value of the participants**, if nobody is exact, belongs to whoever gained most by
-violating constraints; and if all are wrong it means nothing. {best}
+**The best value of the participants** belongs, if no solver is exact, to the one that gained most
+by violating constraints; if all are wrong, it means nothing. {best}
 
 An interval is proven from the numbers in the file, in exact or interval arithmetic, without looking
-at any participant. A claim outside of it is wrong, whoever makes it.
+at any participant. A claim outside it is wrong, no matter which
+solver makes it.
 
 ## What counts as false
 
 {definition}
 
-If a problem is infeasible only because its decimals were rounded, nobody is judged. A run counts as
-solved if its status is right, its value is within {accuracies} of the interval (at the defaults
+If a problem is infeasible only because its decimals were rounded, no claim is judged. A run counts
+as solved if its status is right, its value is within {accuracies} of the interval (at the defaults
 and at 1e-8; relative to the larger of 1 and the value) and its violation is within the same times
 $1 + \\|b\\|$. Means are shifted geometric (10 ms); a run that is not solved counts as the limit.
 

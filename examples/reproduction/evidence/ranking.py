@@ -185,10 +185,11 @@ def duels_table(results: Results, reference: str) -> ResultTable:
         if row is not None
     ]
     note = (
-        "The mean difference in points, negative where the method is better. Wins, ties and losses "
-        "count pairs of a set and a number of labels, by the paired t-test over draws at 5 %; "
-        "Wilcoxon's signed-rank test is over the mean differences of these pairs, which of one set "
-        "are not independent. No p-value is corrected for the number of tests."
+        "The mean difference in percentage points, negative where the method is better. Wins, ties "
+        "and losses count combinations of a set and a number of labels, by the paired t-test over "
+        "draws at 5 %. Wilcoxon's signed-rank test compares the mean differences of these "
+        "combinations; those of one set are not independent. No p-value is corrected for the "
+        "number of tests."
     )
     return ResultTable(f"Against {titles[reference]}", rows, [note])
 
@@ -205,7 +206,7 @@ def sets_table(results: Results) -> ResultTable:
             count = Counter(map(verdict, by_set.values()))
             last[title] = f"{count[-1]} / {count[0]} / {count[1]}"
     note = (
-        "Points of error more than the Euclidean distance (negative: fewer), over all draws and "
+        "The error minus that of the Euclidean distance, in percentage points, over all draws and "
         "numbers of labels of a set; bold where the paired t-test has p < 0.05."
     )
     return ResultTable("Each set, against Euclidean", [*rows.values(), last], [note])
@@ -227,8 +228,8 @@ def measures_table(rows: Rows) -> ResultTable:
         for method, title in titles_of(table.index).items()
     ]
     note = (
-        "In %, means over sets and numbers of labels. Of a classifier the error of its predictions "
-        "is under 1-NN. Seconds: the median of a fit, on one core."
+        "In %, means over sets and numbers of labels. For a classifier, the column 1-NN has the "
+        "error of its predictions. Seconds: the median of a fit, on one core."
     )
     return ResultTable("All measures", lines, [note])
 
@@ -266,24 +267,24 @@ def _difference(differences):
 # The page
 
 MEANING = """\
-Each draw has 100 points of a set (twice as many as labels where that is more, at most the whole
-set), standardized; 2, 3, 5 or 10 of each class show their label (at most half of a class). The
-others of the draw are judged: their error by the nearest labeled point, or by the prediction of a
-classifier. All methods have the same draws. A method learns from all points of the draw, so this is
-no error on new points; the held-out error is, on the points of the set that were not drawn.
+Each draw has 100 points of a set (or twice the number of labels if that is more, but at most the
+whole set), standardized. Of each class 2, 3, 5 or 10 points are labeled (at most half of a class).
+The error is that on the other points of the draw, predicted by the nearest labeled point or by a
+classifier. All methods get the same draws. A method learns from all points of the draw, so this is
+not an error on new points; the held-out error, on the points of the set that were not drawn, is.
 """
 
 CHOSEN = """\
-What was chosen on what: the defaults of SERAPH, and what SERAPHCV (a search over its
-weights by cross-validation, now gone from the package) tried and how it chose, were
-chosen on other draws of the thirteen sets, and the defaults also on samplings 5000 and up of the
-paper's twelve tasks, among which are iris, wine and breast cancer; four earlier variants of the
-defaults, some thirty rules for when to mix in the Euclidean metric (chosen on draws 100 to 129 and
-200 to 229), and a first version of SERAPHCV, with a look at draws 0 to 19. So none of these sets
-judges them as new data would; tables of your own do. Nothing was chosen for the rivals on these
-data: they have their own defaults, GDM the ridge that was chosen on samplings 5300 to 5309 of the
-twelve tasks, and the two label-propagating classifiers a graph of seven neighbors, as
-scikit-learn's default kernel joins hardly any two standardized points.
+Which data the choices were made on: the defaults of SERAPH, and the candidates and the rule of
+SERAPHCV (a search over its weights by cross-validation, no longer in the package), were chosen on
+other draws of the thirteen sets; the defaults also on samplings 5000 and up of the paper's twelve
+tasks, which include iris, wine and breast cancer. Draws 0 to 19 were looked at for four earlier
+variants of the defaults, for some thirty rules for when to mix in the Euclidean metric (chosen on
+draws 100 to 129 and 200 to 229) and for a first version of SERAPHCV. So none of these sets is new
+to the defaults; your own tables are. Nothing was chosen for the rivals on these data: they have
+their own defaults, GDM the ridge that was chosen on samplings 5300 to 5309 of the twelve tasks, and
+the two label-propagating classifiers a graph of seven neighbors, since scikit-learn's default
+kernel connects hardly any two standardized points.
 """
 
 
@@ -295,7 +296,7 @@ def ranks_text(ranks: MeanRanks) -> str:
         f"**Mean ranks** over {ranks.n_sets} sets (errors averaged over the numbers of labels, as "
         f"those of one set are not independent): {listed}. Friedman's test: chi-square "
         f"{ranks.chi_square:.1f}, p = {ranks.p_value:.2g}. By Nemenyi's test at 5 % two methods "
-        f"differ where their mean ranks do by {ranks.critical_difference:.2f} or more."
+        f"differ if their mean ranks differ by {ranks.critical_difference:.2f} or more."
     )
 
 

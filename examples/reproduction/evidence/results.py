@@ -116,7 +116,7 @@ def table1(
         )
     note = (
         f"E#S and E#D are means over {n_draws} draws; ± is the standard error of such a mean over "
-        "50 samplings, as many as are behind the printed figures."
+        "50 samplings, the number behind the printed figures."
     )
     return ResultTable("Table 1. Specification of benchmark data sets", rows, [note])
 
@@ -355,8 +355,8 @@ def times_of(summaries: pd.DataFrame) -> pd.DataFrame:
 def times_table(times: pd.DataFrame) -> ResultTable:
     """Tabulate Figure 3: mean seconds of learning per run, a row per method, a column per task."""
     note = (
-        "Every run has its own process, in which the method has learned from six points "
-        "before the clock starts: what is done once in a process is in no row."
+        "Every run has its own process, in which the method learns from six points before the "
+        "clock starts, so that work done once in a process is not counted."
     )
     title = "Figure 3. Computation time per run, in seconds"
     return ResultTable(title, _titled(times, "method"), [note])
@@ -451,13 +451,13 @@ def judgment_table(judgments: Rows) -> ResultTable:
             else:
                 rows[-1][column] = f"{value:.2f}" if isinstance(value, float) else value
     notes = [
-        "Near the paper: the error is at most the paper's SERAPH_hyper plus 2 combined standard "
-        "errors, or the improvement on the Euclidean distance at least the paper's less 2. "
-        "Combined: the root of the sum of squares of all the standard errors; paired: less what "
-        "the same samplings have in common, with the correlation of our two columns.",
-        "Best or tied: no method of the table differs from it significantly for the better, by "
-        "the t-test at 5 % against the smallest mean, unpaired as the paper's, or paired.",
-        f"Asked for: near the paper, and best or tied, on 10 of {len(TASKS)} tasks each.",
+        "Near the paper: the error is at most that of the paper's SERAPH_hyper plus 2 combined "
+        "standard errors, or the improvement over the Euclidean distance is at least the paper's "
+        "minus 2. Combined: the root of the sum of squares of all the standard errors. Paired: "
+        "minus the covariance of our two columns, which have the same samplings.",
+        "Best or tied: no method of the table is significantly better, by the t-test at 5 % "
+        "against the smallest mean, unpaired as in the paper, or paired.",
+        f"Goal: near the paper, and best or tied, on 10 of {len(TASKS)} tasks each.",
     ]
     return ResultTable("The recommended configuration, judged", [*rows, total], notes)
 
