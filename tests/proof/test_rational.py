@@ -9,9 +9,9 @@ import pytest
 import scipy
 from flint import fmpq, fmpq_mat
 
-from seraph_cvx.proof import linear, rational
-from seraph_cvx.proof.linear import LinearProgram, Simplex, optimize
+from seraph_cvx.proof import rational, simplex
 from seraph_cvx.proof.rational import dependent_rows, rank_modulo_prime, rationals, solve
+from seraph_cvx.proof.simplex import LinearProgram, Simplex, optimize
 from seraph_cvx.proof.steps import Steps
 
 
@@ -70,10 +70,10 @@ def test_a_conflict_is_read_off_the_ray_of_highs(monkeypatch):
     """Of x + y <= 1, x >= 1 and y >= 1 in between other rows: no pivots are needed."""
     A = [[1, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 1, 1], [-1, 1, -2]]
     program = program_of(A, [1.0, -1.0, -1.0, 5.0, 4.0, 9.0], [0.0, 0.0, 1.0])
-    simplex = Simplex(program, 10.0)
-    vertex = simplex.run()
-    assert any(k in vertex.violated for k in simplex.contradicted)
-    monkeypatch.setattr(linear, "_pivoted", None)
+    solver = Simplex(program, 10.0)
+    vertex = solver.run()
+    assert any(k in vertex.violated for k in solver.contradicted)
+    monkeypatch.setattr(simplex, "_pivoted", None)
     conflict = optimize(program, Steps()).conflict
     assert conflict[:3] == [conflict[0]] * 3
     assert conflict[0] > 0
