@@ -281,15 +281,22 @@ def write_math(translator: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
-NAME_TOGGLES = """addEventListener("DOMContentLoaded", () => {
+ON_LOAD = """addEventListener("DOMContentLoaded", () => {
   for (const mark of document.querySelectorAll("summary > .toctree-toggle"))
     mark.parentElement.ariaLabel = `Below ${mark.closest("li").querySelector("a").textContent}`;
+  for (const picture of document.querySelectorAll(".bd-article :is(p, section) > img")) {
+    const link = document.createElement("a");
+    [link.href, link.className] = [picture.src, "picture"];
+    picture.replaceWith(link);
+    link.append(picture);
+  }
 });"""
-"""For screen readers: the theme's sidebar opens its lists by signs without a name."""
+"""For screen readers: the theme's sidebar opens its lists by signs without a name. For phones: a
+picture is a link to itself in full size."""
 
 
 def setup(app: Any) -> None:
-    app.add_js_file(None, body=NAME_TOGGLES)
+    app.add_js_file(None, body=ON_LOAD)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     course = CourseExport()
     app.connect("builder-inited", course.start, priority=100)

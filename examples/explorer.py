@@ -70,7 +70,7 @@ def _():
     mo.hstack(
         [mo.vstack([data, n_labels, seed]), mo.vstack([mu, trace_weight, threshold])],
         justify="start",
-        gap=3,
+        gap=1,
         wrap=True,
     )
     return data, mu, n_labels, seed, threshold, trace_weight
@@ -107,7 +107,7 @@ def _(labeled, moved, set_count):
         )
 
     across, up = _slider(0, "Its first feature"), _slider(1, "Its second feature")
-    mo.hstack([labeled, across, up], justify="start", gap=3, wrap=True)
+    mo.hstack([labeled, across, up], justify="start", gap=1, wrap=True)
     return
 
 
@@ -136,7 +136,9 @@ def _(X, classes, labeled, model, y):
     _figure = MetricDisplay.from_estimator(
         model, X, classes, features=(0, 1), labeled=y >= 0
     ).draw()
-    _figure.axes[0].plot(*X[labeled.value], "o", color="black", fillstyle="none", markersize=16)
+    _figure.axes[0].plot(
+        *X[labeled.value], "o", color="black", fillstyle="none", markersize=20, mew=2
+    )
 
     def _address():
         return f"data:image/png;base64,{b64encode(picture_bytes(_figure, 'png')).decode()}"

@@ -52,17 +52,17 @@ def _():
     The optimum is the infimum of *c*<sup>⊤</sup>*x*. Two separate statements enclose it (to
     maximize, change the sign of *c*, and they change places):
 
-    1. Any feasible *x*, whoever found it, proves that the optimum is **at most**
+    1. Any feasible *x*, however it was found, proves that the optimum is **at most**
        *c*<sup>⊤</sup>*x*.
-    2. Any feasible λ, whoever found it, proves that the optimum is **at least** −⟨*h*, λ⟩: that is
-       the last line.
+    2. Any feasible λ, however it was found, proves that the optimum is **at least** −⟨*h*, λ⟩: that
+       is the last line.
 
     A solver's answer is a good place to look for such points. It is never evidence by itself.
 
     ## 10.2 Drag a dual point
 
-    A problem small enough to hold in your hand: of all metrics of three features that meet these
-    two equations, which has the smallest trace?
+    Here is a problem small enough to solve by hand: of all metrics of three features that satisfy
+    these two equations, which has the smallest trace?
 
     {formulas("SMALLEST_TRACE")}
 
@@ -143,9 +143,9 @@ def _():
     ## 10.3 From a solver's multipliers to a proof
 
     You can reach 3/2 because 1/2 happens to be a multiple of 1/64. A solver returns doubles near
-    the boundary, and **near** is on both sides. Where *M*(λ) has a negative eigenvalue, even one of
-    −10⁻⁹, the number 2λ₁ + λ₂ proves nothing and may well be too high. So repair λ first, as in
-    chapter 4. Here λ = 0 is an anchor, since *M*(0) = *I*:
+    the boundary, which may lie on **either side** of it. Where *M*(λ) has a negative eigenvalue,
+    even one of −10⁻⁹, the number 2λ₁ + λ₂ proves nothing and may well be too high. So repair λ
+    first, as in chapter 4. Here λ = 0 is an anchor, since *M*(0) = *I*:
 
     {formulas("SHRUNK")}
 
@@ -244,14 +244,14 @@ def _(stops, too_high):
        section 4.4.
     4. The bound is that of the worst point in the balls, rounded down.
 
-    Nobody ever sees the exact solution, but it exists, and that is all weak duality needs. The
+    The exact solution is never computed, but it exists, and that is all weak duality needs. The
     same is done for *x*. If the answer of the solver does not suffice, the problem is solved again.
 
     ## 10.4 Proved, refuted, not yet
 
-    What does a solver claim? "Optimal" and a value ξ, and a point at which the constraints hold.
-    By its default tolerance on the gap that stands for *i* digits: 8 for Clarabel, 5 for SCS, 6
-    for CVXOPT. Let us take it at its word:
+    What does a solver claim? It says "optimal", and returns a value ξ and a point at which the
+    constraints hold. By its default tolerance on the gap, "optimal" stands for *i* digits: 8 for
+    Clarabel, 5 for SCS, 6 for CVXOPT. Let us take the solver at its word:
 
     {formulas("CLAIM")}
 
@@ -268,8 +268,8 @@ def _(stops, too_high):
     - **Refuted:** χ₁ is more than 10<sup>−*i*</sup>. The claim contradicts the proof.
     - **Not yet:** neither. This says something about the proof, and nothing about the solver.
 
-    The verdict is on what the solver claims, and on nothing beyond it. SCS claims five digits: if
-    five are proved, its claim is proved, although the sixth digit is wrong.
+    The verdict is about what the solver claims, and nothing else. SCS claims five digits: if five
+    are proved, its claim is proved, although the sixth digit is wrong.
 
     "Infeasible" and "unbounded" are claims too. A λ in the dual cone with *F*<sup>⊤</sup>λ = 0 and
     ⟨*h*, λ⟩ < 0 proves the first: at a feasible *x* the number ⟨λ, *h* − *Fx*⟩ would be ≥ 0, and it
@@ -310,10 +310,10 @@ def _():
     ## 10.5 Digits claimed, digits proved
 
     Four problems with nothing wrong in them. On the left each solver answers with its default
-    tolerances. The upright mark is what "optimal" stands for. Green are the digits that are
-    proved, gray those that are open, and orange those that are claimed and refuted. On the
-    right SCS and Clarabel are asked for 2, 4, 6 and 8 digits. A point below the diagonal claims
-    more than is proved.
+    tolerances. The upright mark is what "optimal" stands for. Digits that are proved are green,
+    those that are open gray, and those that are claimed and refuted orange. On the right SCS and
+    Clarabel are asked for 2, 4, 6 and 8 digits. A point below the diagonal claims more than is
+    proved.
     """)
 
 
@@ -367,9 +367,9 @@ def _(levels, races, tolerances):
     mo.md(f"""
     Of {len(_words)} claims on the right, {_words.count("proved")} are proved,
     {_words.count("refuted")} are refuted and {_words.count("not yet")} are open. A refuted claim is
-    not fraud. A solver tests residuals, in its own scaling and relative to norms of its own
-    choice; how many digits of the *value* that is worth, it does not know. And the proof has its
-    limits too: the largest relative gap of these four enclosures is {max(_widths):.0e}.
+    not fraud. A solver tests residuals, in its own scaling and relative to norms of its own choice;
+    it cannot know how many digits of the *value* are then right. And the proof has its limits too:
+    the largest relative gap of these four enclosures is {max(_widths):.0e}.
 
     ## 10.6 A gallery of failures
 
@@ -436,8 +436,8 @@ def _(relaxed):
 
     ## 10.7 What is proved, and about what
 
-    - The theorem is about CVXPY's conic program, **with its doubles as they are**. That 0.1 is not
-      a double, and that CVXPY added two constants before, is outside of it.
+    - The theorem is about CVXPY's conic program, **with its doubles as they are**. It does not
+      cover that 0.1 is not a double, or that CVXPY has already added two constants.
     - The lower and the upper bound hold for the optimal value, not for the solver's point. The
       point has a report of its own: an interval for each violation.
     - "Not yet" may mean: no interior, of the feasible points or of the multipliers; a positive gap;

@@ -49,9 +49,9 @@ def _():
     {formulas("PROJECTED_GRADIENT", "FISTA")}
 
     FISTA takes the gradient a little farther in the direction of the last step (**momentum**).
-    After *t* steps *f* is above its minimum by at most a constant times 1/*t* without momentum,
-    1/*t*² with it: chapter 9 proves both. (No method that only sees gradients does better than
-    1/*t*² on all problems of all sizes.)
+    After *t* steps, *f* exceeds its minimum by at most a constant times 1/*t* without momentum, and
+    1/*t*² with momentum: chapter 9 proves both. (No method that uses only gradients has a better
+    rate than 1/*t*² on all problems of all sizes.)
 
     **What they say about themselves:** "the step is short", "*f* hardly falls". Neither bounds
     *f*(*A*) minus the optimum.
@@ -96,16 +96,16 @@ def _(counts, gaps):
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    What is drawn is what can be **proved** after so many steps; the proved gap falls like a power
-    of the true one (section 4.2), so the rates themselves cannot be read off here. Section 9.3
-    draws them. The package's FISTA also changes coordinates so that the features have one scale,
-    and forgets its momentum when it points uphill.
+    The curves show the gap that can be **proved** after each step. The proved gap falls like a
+    power of the true one (section 4.2), so the rates cannot be read off here; section 9.3 draws
+    them. The package's FISTA also changes coordinates so that the features have one scale, and
+    drops its momentum when it points uphill.
 
     ## 5.2 Interior points
 
-    Stay inside the cone: a **barrier**, minus the logarithm of the determinant with a weight ε,
-    grows without bound where an eigenvalue goes to 0. Minimize for a large ε by Newton's method,
-    make ε smaller, repeat.
+    An interior-point method stays inside the cone by a **barrier**: minus the logarithm of the
+    determinant, with a weight ε, which grows without bound as an eigenvalue goes to 0. Minimize *f*
+    plus the barrier for a large ε by Newton's method, reduce ε, and repeat.
 
     {formulas("CENTRAL_PATH")}
 
@@ -165,7 +165,7 @@ def _(central):
     mo.md(f"""
     {_table}
 
-    The eigenvalues that are 0 at the optimum get there like ε (question 2): the metric has its low
+    The eigenvalues that are 0 at the optimum go to 0 like ε (question 2), so the metric has low
     rank only in the limit. A step solves a system in *m*(*m* + 1)/2 unknowns: 5,050 for a hundred
     features, and the work grows with the cube of that. Conic solvers such as Clarabel do the same
     with the pairs in exponential cones (chapter 8). **What they say about themselves:** residuals
@@ -174,10 +174,10 @@ def _(central):
 
     ## 5.3 Newton on a face
 
-    The optimum often has low rank. Then it lies on a **face** of the cone: the metrics that see
-    only some of the directions. Write *A* = *LL*<sup>⊤</sup> with ρ columns and use Newton's method
-    on *L*. No projection, no barrier and, if ρ is less than half of *m*, fewer unknowns; but the
-    problem in *L* is not convex.
+    The optimum often has low rank. Then it lies on a **face** of the cone: the metrics for which
+    only some of the directions count. Write *A* = *LL*<sup>⊤</sup> with ρ columns and use Newton's
+    method on *L*. No projection, no barrier and, if ρ is less than half of *m*, fewer unknowns; but
+    the problem in *L* is not convex.
 
     {formulas("ON_A_FACE")}
     """)
@@ -241,18 +241,20 @@ def _(faces, objective):
 @app.cell(hide_code=True)
 def _():
     mo.md("""
-    A zero slope in *L* makes ∇*f*(*A*) vanish on the range of *L* only. A negative eigenvalue
-    (orange) points out of the face: *f* falls along it, and its eigenvector becomes a new column of
-    *L*. **What it says about itself:** "the slope is zero", which is true, and not enough. This is
-    how the package solves an M-step; the certificate decides when it is done.
+    A zero gradient in *L* makes ∇*f*(*A*) vanish on the range of *L* only. The eigenvector of a
+    negative eigenvalue (orange) points out of the face: *f* falls in this direction, and the
+    eigenvector becomes a new column of *L*. **What the method says about itself:** "the gradient is
+    zero", which is true, but not enough. The package solves M-steps in this way; the certificate
+    decides when to stop.
 
     ## 5.4 A race
 
-    Newton on a face (`newton`), an interior-point solver (CLARABEL) and one of first order (SCS,
-    section 9.4), the last two on the M-step and on its dual. Each runs in a process of its own and
-    is asked for two digits and for four. Below are those that *claim* the tolerance. The true gap
-    is measured from the best lower bound that anybody proved, so it is overestimated by no more
-    than that bound is off; beside it is what its own answer proves.
+    The race is between Newton on a face (`newton`), an interior-point solver (CLARABEL) and a
+    first-order solver (SCS, section 9.4), the last two on the M-step and on its dual. Each run has
+    its own process, and is asked for two digits or for four. The table has the runs that *claim*
+    the tolerance. The true gap is measured from the best lower bound that any answer proved, so it
+    may be too large by the error of that bound; the next column has the gap that the answer itself
+    proves.
     """)
 
 
@@ -282,17 +284,16 @@ def _(race):
     mo.md(f"""
     {_table}
 
-    Claims in this race: {len(_claims)}. Not true: **{len(_false)}**. Not proved by
-    the answer's own certificate: {len(_unproved)}. In the whole
-    [comparison](../solver-comparison/README.md), 18 entrants on 28 instances, 99
-    of 3,166 claims were not true.
+    In this race {len(_claims)} answers claim the tolerance; **{len(_false)}** of the claims are
+    false, and {len(_unproved)} are not proved by the answer's own certificate. In the whole
+    [comparison](../solver-comparison/README.md), 18 entrants on 28 instances, 99 of 3,166 claims
+    were false.
 
     - **Projected gradient, FISTA:** about *m*²/2 unknowns; a step is a pass over the pairs
       and an eigendecomposition; they judge themselves by the length of a step.
     - **Interior points:** about *m*²/2 unknowns, more in conic form; a step is a linear system;
       they judge themselves by residuals, or by *m*ε on the path.
-    - **Newton on a face:** *m*ρ unknowns; a step is a few passes; it judges itself by
-      the slope.
+    - **Newton on a face:** *m*ρ unknowns; a step is a few passes; it judges itself by the gradient.
     - **In this course** all of them are judged by the certificate.
     """)
 
@@ -303,18 +304,18 @@ def _():
     ## Questions
 
     /// details | 1. Why is "*f* fell by less than 10⁻⁹ in the last step" no evidence?
-    Short steps make small changes anywhere: with a tiny step length every point looks optimal.
-    The gap does not depend on how one came to the point.
+    Short steps make small changes anywhere: with a tiny step length every point looks optimal. The
+    gap does not depend on how the point was reached.
     ///
 
     /// details | 2. On the central path all eigenvalues are positive. How can the rank fall?
-    It is the limit: *A*∇*f*(*A*) = ε*I*, so where an eigenvalue of the gradient stays away from
-    0, that of *A* goes to 0 like ε.
+    It falls in the limit. On the path *A*∇*f*(*A*) = ε*I*, so if an eigenvalue of the gradient
+    stays away from 0, the corresponding eigenvalue of *A* goes to 0 like ε.
     ///
 
     /// details | 3. Converged on a face, and ∇*f* has a negative eigenvalue. What next?
-    Add its eigenvector *u* as a column. The new column must not have the length 0: there
-    the slope is zero again. So one first minimizes *f*(*A* + θ*uu*<sup>⊤</sup>) over θ > 0.
+    Add its eigenvector *u* as a column. The new column must not start at 0, where the gradient in
+    *L* is zero again. So one first minimizes *f*(*A* + θ*uu*<sup>⊤</sup>) over θ > 0.
     ///
 
     ## Exercise

@@ -34,9 +34,9 @@ def _():
 
     ## 6.1 Two convex halves of a problem that is not convex
 
-    The paper wants the metric to be *sure* of the unlabeled pairs: low entropy of *p*. That
-    makes (7) nonconvex. So it alternates: soft labels *q* from the metric (E-step), a metric
-    from the soft labels (M-step). Each half is convex.
+    The paper wants the metric to be *sure* of the unlabeled pairs: *p* shall have low entropy. That
+    makes (7) nonconvex. So the paper alternates between two steps: soft labels *q* from the metric
+    (E-step), and a metric from the soft labels (M-step). Each step is a convex problem.
 
     {formulas("OBJECTIVE", "E_STEP", "M_STEP")}
     """)
@@ -100,14 +100,15 @@ def _(J, seven):
     ## 6.2 What the alternation descends
 
     Look for one function of *q* and *A* of which the E-step is the best *q* and the M-step the best
-    *A*. As a function of *A* it must be the M-step: an unlabeled pair pays μ times the surprise
-    that *q* expects. A term in *q* alone is still free. Take −μ*H*(*q*)/*a*:
+    *A*. As a function of *A* it must be the objective of the M-step: an unlabeled pair costs μ
+    times its expected surprise under *q*. We may still add a term that depends on *q* alone. Take
+    −μ*H*(*q*)/*a*:
 
     {formulas("DESCENT")}
 
-    For which *q* is that least? Put *q*(+1) = 1 − *q*(−1) and set the derivative to zero: *q*(*y*)
-    is proportional to *p*(*y*)<sup>*a*</sup>, and with *a* = 1 + μ that is the E-step (exercise 6
-    has the details).
+    Which *q* minimizes it? Substitute *q*(+1) = 1 − *q*(−1) and set the derivative to zero:
+    *q*(*y*) is proportional to *p*(*y*)<sup>*a*</sup>, and with *a* = 1 + μ that is the E-step
+    (exercise 6 has the details).
 
     {formulas("LEAST_OVER_SOFT_LABELS")}
     """)
@@ -118,14 +119,15 @@ def _(pairs):
     _mu = pairs.resolve_unlabeled_weight("ratio")
     _weight = _mu**2 / (1 + _mu)
     mo.md(f"""
-    Each half step minimizes *J*, so it never rises. The last line is the point: at the best *q*
-    an unlabeled pair pays its Rényi entropy *H*<sub>*a*</sub>, times μ(*a* − 1)/*a*. The paper's
-    E-step has *a* = 1 + μ, so the entropy weighs μ²/(1 + μ) in *J* and μ in (7). On this data μ =
-    {_mu:.4f}, and {_weight:.1e} is **{_mu / _weight:.0f} times smaller**: run to convergence, the
-    paper's EM all but forgets the unlabeled pairs.
+    Each of the two steps minimizes *J* over one of its variables, so *J* never rises. The last line
+    is what matters: at the best *q* an unlabeled pair costs its Rényi entropy *H*<sub>*a*</sub>,
+    times μ(*a* − 1)/*a*. The paper's E-step has *a* = 1 + μ, so the weight of the entropy is
+    μ²/(1 + μ) in *J*, but μ in (7). On this data μ = {_mu:.4f}, and {_weight:.1e} is
+    **{_mu / _weight:.0f} times smaller**: run to convergence, the paper's EM nearly ignores the
+    unlabeled pairs.
 
-    With *a* = 2 and the weight 2μ, *J* has the whole μ again (times a Rényi entropy of
-    order 2 instead of Shannon's). The defaults of `SERAPH()` use that.
+    With *a* = 2 and the weight 2μ, the weight in *J* is μ again (of a Rényi entropy of order 2
+    instead of Shannon's). The defaults of `SERAPH()` use that.
 
     ## 6.3 One function, three losses
 
@@ -167,10 +169,10 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    For *a* > 1, *J* and (7) are hills: highest where a pair is undecided, *s* = 0, so a metric is
-    pushed away from there, to either side. That is the semi-supervised part, and it is also why
-    neither is convex. At *a* → 1 the hill is flat; at *a* → ∞ it is φ₁(−|*s*|), with hard labels.
-    One method, Newton on a face (chapter 5), serves all three.
+    For *a* > 1, the losses in *J* and (7) have a hill at *s* = 0, where a pair is undecided: a
+    metric is pushed away from it, to either side. This is what unlabeled pairs contribute, and also
+    why neither function is convex. As *a* → 1 the hill becomes flat; as *a* → ∞ the loss becomes
+    φ₁(−|*s*|), with hard labels. One method, Newton on a face (chapter 5), serves all three.
 
     ## 6.4 What the certificate still says
 
@@ -178,8 +180,8 @@ def _():
 
     {formulas("ENVELOPE")}
 
-    The reason: at the best *q* the slope of *J* in *q* is zero, so the slope in *A* is the same as
-    with *q* held fixed, and that is the slope of the M-step.
+    The reason: at the best *q* the derivative of *J* with respect to *q* is zero, so its gradient
+    in *A* is the same as with *q* held fixed, and that is the gradient of the M-step.
     """)
 
 
@@ -190,12 +192,12 @@ def _(pairs, run):
     own = MStepObjective(pairs, previous_metric=fast.metric)  # its own soft labels
     proof = certify(own, fast.metric)
     mo.md(f"""
-    A stationary point of *J* therefore solves the **convex** M-step with its own soft labels,
-    and that can be certified. Here the alternation took {len(run.history)} iterations, Newton's
-    method on *J* {len(fast.history)} steps. They end at *J* =
-    {run.history[-1].descent_value:.6f} and {fast.history[-1].descent_value:.6f}; the M-step of
-    the second one is solved to a proved relative gap of {proof.relative_gap:.0e}. A small
-    gap means "nearly a fixed point of the alternation", not "the smallest *J*".
+    A stationary point of *J* therefore solves the **convex** M-step with its own soft labels, and
+    this M-step can be certified. Here the alternation took {len(run.history)} iterations, Newton's
+    method on *J* {len(fast.history)} steps. They end at *J* = {run.history[-1].descent_value:.6f}
+    and {fast.history[-1].descent_value:.6f}; the M-step of the second run is solved to a proved
+    relative gap of {proof.relative_gap:.0e}. A small gap means "nearly a fixed point of the
+    alternation", not "the smallest *J*".
     """)
 
 
@@ -204,9 +206,10 @@ def _():
     mo.md("""
     ## 6.5 At work
 
-    The error of classifying flowers and wines that no fit has seen by the nearest labeled point,
-    under three distances: Euclidean; learned from the labeled points alone (μ = 0); learned with
-    the unlabeled points as well, by the defaults of `SERAPH()`. Eight draws of the labels each.
+    The table has the error of the nearest labeled point on flowers and wines that no fit has seen,
+    under three distances: Euclidean; learned from the labeled points alone (μ = 0); learned from
+    the unlabeled points as well, by the defaults of `SERAPH()`. There are eight draws of the labels
+    for each.
     """)
 
 
@@ -255,14 +258,14 @@ def _(table):
 
     /// details | 1. EM is said never to make its objective worse. Why may (7) rise?
     Because (7) is not the objective of this EM. At the best *q* an unlabeled pair adds μ(*a* −
-    1)/*a* times its Rényi entropy to *J*, and μ times its Shannon entropy to (7). The first is the
-    smaller one, so that a falling *J* says nothing about (7).
+    1)/*a* times its Rényi entropy to *J*, and μ times its Shannon entropy to (7). The first is
+    smaller, so a falling *J* says nothing about (7).
     ///
 
     /// details | 2. What becomes of *J* at *a* = 1?
     The soft label is the posterior, *q* = *p*, and the surprise that *p* expects at *p* **is** its
     entropy: the unlabeled pairs drop out of *J*. The alternation still moves, but only toward the
-    labeled-only solution.
+    solution for the labeled pairs alone.
     ///
 
     /// details | 3. A fit is certified with a gap of 10⁻⁹. Is it the best metric?

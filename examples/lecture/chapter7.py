@@ -54,20 +54,21 @@ def _():
     - equations *Fx* = *h*: 𝒦 = {{0}};
     - a matrix that must be PSD: 𝒦 is the cone of chapter 1.
 
-    Now allow the constraint to be broken, at a price. A **multiplier** λ says what each unit of
-    *h* − *Fx* is worth. Whoever leaves something over is paid for it; whoever takes too much pays.
+    Now allow the constraint to be broken, at a price. A **multiplier** λ is the price of a unit of
+    *h* − *Fx*. A point that uses less than it is allowed gets the price of the rest; a point that
+    uses more pays for the excess.
 
     {formulas("GENERAL_LAGRANGIAN")}
 
     Hold *x* still: *L* is an affine function of λ, a straight line if λ is a number. So *g* is the
-    lowest of many lines, and that makes it **concave**: at a mixture of two multipliers each line
-    has the mixture of its two values, which is at least the mixture of the two values of *g*. We
-    used nothing about *f*₀. The dual function is concave even where *f*₀ is not convex.
+    pointwise minimum of many lines, and that makes it **concave**: at a mixture of two multipliers
+    each line has the mixture of its two values, which is at least the mixture of the two values of
+    *g*. We used nothing about *f*₀: the dual function is concave even if *f*₀ is not convex.
 
     ### One number
 
-    One number *x*, the cost (*x* − 2)², the constraint 1 − *x* ≥ 0. The best
-    feasible point is *x* = 1, with *p*<sup>⋆</sup> = 1.
+    Take one number *x*, the cost (*x* − 2)² and the constraint 1 − *x* ≥ 0. The best feasible point
+    is *x* = 1, with *p*<sup>⋆</sup> = 1.
 
     {formulas("ONE_NUMBER")}
 
@@ -114,8 +115,8 @@ def _():
     mo.md(f"""
     Green marks the feasible *x*. There the blue curve is never above the gray one, so **the minimum
     of the Lagrangian never exceeds the optimum**. If the price is too low, the minimizer breaks the
-    constraint and pays gladly; if it is too high, the minimizer leaves too much unused. At
-    λ = 2 it does neither, and the bound is the optimum itself.
+    constraint and pays for it; if the price is too high, the minimizer leaves some of the
+    constraint unused. At λ = 2 it does neither, and the bound is the optimum itself.
 
     /// details | Check: the cost is (*x* − 2)², the constraint 3 − *x* ≥ 0. Which λ is best?
     λ = 0: the minimizer *x* = 2 of the cost alone is feasible, so *g*(0) = 0 is the optimum. A
@@ -124,7 +125,7 @@ def _():
 
     ## 7.2 Weak duality, and the dual of a cone program
 
-    A multiplier gives a bound if it never charges any point of 𝒦:
+    A multiplier gives a bound if a point whose slack is in 𝒦 never pays anything:
 
     {formulas("DUAL_CONE")}
 
@@ -149,7 +150,7 @@ def _():
 
     It is affine in *x*, and *x* is free. (*F* may lead to matrices; then *F*<sup>⊤</sup>λ has the
     entries ⟨*F*ᵢ, λ⟩, where *F*ᵢ is what *F* makes of the *i*-th unit vector.) Either the vector in
-    front of *x* is 0, or the infimum is −∞, which is no bound. So the dual has an equation:
+    front of *x* is 0, or the infimum is −∞, which is no bound. So the dual has a linear equation:
 
     {formulas("CONE_PROGRAM_DUAL", "CONE_PROGRAM_GAP")}
 
@@ -163,7 +164,7 @@ def _():
     *By hand:* *x*₁ ≥ 0, *x*₂ ≥ 0 and *x*₁*x*₂ ≥ 1, so that the sum is at least 2, at *x* = (1, 1).
     *The dual*, with a matrix *Z* as the multiplier: ⟨*Z*, *h* − *Fx*⟩ is *Z*₁₁*x*₁ + *Z*₂₂*x*₂ +
     2*Z*₁₂. The vector in front of *x* is 0 if *Z*₁₁ = *Z*₂₂ = 1, and −2*Z*₁₂ is left to be
-    maximized. Being PSD asks for |*Z*₁₂| ≤ 1: the dual optimum is 2 as well. In CVXPY:
+    maximized. *Z* is PSD exactly if |*Z*₁₂| ≤ 1: the dual optimum is 2 as well. In CVXPY:
     """)
 
 
@@ -291,8 +292,8 @@ def _():
        is every point above it; with μ < 0 the function would fall without bound on the way up. So μ
        ≥ 0. And if *u*′ is in 𝒦, then (*u* + *u*′, *t*) is reachable too, because the sum of two
        points of a convex cone is in the cone; the same for all multiples of *u*′. With ⟨λ, *u*′⟩ <
-       0 the function would again fall without bound. So λ is in 𝒦<sup>∗</sup>. Let the *t* of step
-       3 go up to *p*<sup>⋆</sup>:
+       0 the function would again fall without bound. So λ is in 𝒦<sup>∗</sup>. In step 3, let *t*
+       go to *p*<sup>⋆</sup> from below:
 
     {formulas("SEPARATION")}
 
@@ -350,12 +351,13 @@ def _():
 
     {formulas("WEAKLY_INFEASIBLE")}
 
-    No *x* will do. But write 1/*x* for the 0, a change as small as you like, and the matrix is PSD:
-    the problem is **weakly infeasible**. A proof by a multiplier would be a *Z* in 𝒦<sup>∗</sup>
-    with *F*<sup>⊤</sup>*Z* = 0 and ⟨*h*, *Z*⟩ < 0, because a feasible *x* would give 0 ≤ ⟨*Z*, *h*
-    − *Fx*⟩ = ⟨*h*, *Z*⟩ < 0. Here that asks for *Z*₁₁ = 0 and *Z*₁₂ < 0, which no PSD matrix has.
-    The dual is to maximize −2*Z*₁₂ with *Z*₁₁ = 1: with *Z*₁₂ = −θ and *Z*₂₂ = θ² it proves that
-    the optimum is at least 2θ, for any θ you name. No single multiplier proves that it is +∞.
+    No *x* is feasible. But replace the 0 by 1/*x*, which is as small as you like, and the matrix is
+    PSD: the problem is **weakly infeasible**. A proof by a multiplier would be a *Z* in
+    𝒦<sup>∗</sup> with *F*<sup>⊤</sup>*Z* = 0 and ⟨*h*, *Z*⟩ < 0, because a feasible *x* would give
+    0 ≤ ⟨*Z*, *h* − *Fx*⟩ = ⟨*h*, *Z*⟩ < 0. Here that asks for *Z*₁₁ = 0 and *Z*₁₂ < 0, which no PSD
+    matrix has. The dual is to maximize −2*Z*₁₂ with *Z*₁₁ = 1: with *Z*₁₂ = −θ and *Z*₂₂ = θ² it
+    proves that the optimum is at least 2θ, for any θ you name. No single multiplier proves that it
+    is +∞.
 
     ### What solvers say, and what can be proved
     """)
@@ -451,9 +453,9 @@ def _(bounded, proofs):
     lower end from a multiplier. That some point attains the optimum was not claimed, and is not
     true.
 
-    **(c)** It is proved that the optimal value lies in {enclosure(_weak.lower, _weak.upper, 4)}. A
-    multiplier for each number, and none for +∞: so the certificate does not claim that there is no
-    feasible point.
+    **(c)** It is proved that the optimal value lies in {enclosure(_weak.lower, _weak.upper, 4)}.
+    There is a multiplier for each number, but none for +∞, so the certificate does not claim that
+    there is no feasible point.
 
     ### Why solvers go wrong here
 
@@ -467,12 +469,11 @@ def _(bounded, proofs):
 @app.cell(hide_code=True)
 def _(tolerant):
     mo.md(f"""
-    The optimum escapes to infinity along the edge *x*₁ = 0, and in the limit all that is left of
-    the set is the line where *x*₁ = 1. A value between 0 and 1 for (a) is neither a lie nor
-    an answer: it is the cost of a point that is feasible for a small δ > 0, and optimal for none.
-    `certify_problem(problem, tolerance=1e-3)` asks openly about the problem in which the matrix
-    plus *I*/1000 must be PSD. It proves that this optimum lies in
-    **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
+    The optimal point goes to infinity along the edge *x*₁ = 0, and in the limit only the line *x*₁
+    = 1 is left of the feasible set. A value between 0 and 1 for (a) is the cost of a point that is
+    feasible for a small δ > 0, but optimal for no δ. `certify_problem(problem, tolerance=1e-3)`
+    asks openly about the problem in which the matrix plus *I*/1000 must be PSD. It proves that this
+    optimum lies in **{enclosure(tolerant.lower, tolerant.upper, 2)}**.
 
     /// details | Check: what is the optimum of (b) with *x*₂ ≤ 100, and is it attained?
     *x*₁ ≥ 1/*x*₂ ≥ 1/100, and (1/100, 100) is feasible: 1/100, attained. A bound
@@ -481,7 +482,7 @@ def _(tolerant):
 
     ## 7.5 Why our dual needs no Slater
 
-    The example with the bounded variable was no accident.
+    The example with the bounded variable is a case of a general theorem.
 
     **Theorem.** Let *f*₀ be convex and continuous, its domain closed and **bounded**, and some *x*
     feasible. Then the supremum of *g* over 𝒦<sup>∗</sup> is *p*<sup>⋆</sup>: no gap, with Slater's
@@ -525,7 +526,7 @@ def _(tolerant):
 
     - For λ > 0 there is an optimal metric, and it brings its own *p* (section 3.7). That proof
       needs no separation theorem: it names the *p*.
-    - For λ = 0 there may be no optimal metric. Still there is no gap.
+    - For λ = 0 there may be no optimal metric, but there is still no gap.
     - A certificate needs **weak** duality only, and that needs nothing.
 
     Here are irises with four labels left: two *setosa*, one *versicolor*, one *virginica*. That is
@@ -569,8 +570,8 @@ def _(falling):
 @app.cell(hide_code=True)
 def _(best_lower, best_upper):
     mo.md(f"""
-    The metrics run away, and no metric is optimal. But each of them, with its own *p*, encloses the
-    infimum of *f* for λ = 0: together they prove that it lies in
+    The metrics grow without bound, and none of them is optimal. But each of them, with its own *p*,
+    encloses the infimum of *f* for λ = 0: together they prove that it lies in
     **{enclosure(best_lower, best_upper, 4)}**.
 
     /// details | Check: why does the theorem of 7.5 not apply to (a)?
@@ -580,7 +581,7 @@ def _(best_lower, best_upper):
 
     ## Questions
 
-    /// details | 1. *f*₀ is not convex. What is left of this chapter?
+    /// details | 1. *f*₀ is not convex. Which parts of this chapter remain true?
     Sections 7.1 and 7.2: the dual function is concave, and every *g*(λ) with λ in 𝒦<sup>∗</sup> is
     a bound. In the proof of 7.3 step 1 fails: the value set may have dents, and a line from below
     does not get into a dent. So a gap is possible, Slater or not.

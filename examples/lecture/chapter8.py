@@ -38,14 +38,14 @@ def _():
     **In Boyd and Vandenberghe's book:** 2.2.3 and 2.4 (cones), 2.6.1 (dual cones), 3.2.6
     (perspective), 4.6 (conic form).
 
-    A conic solver has never heard of metrics or logarithms. It takes one kind of problem (some take
-    a quadratic objective, too):
+    A conic solver knows nothing of metrics or logarithms. It takes one kind of problem (some take a
+    quadratic objective, too):
 
     {formulas("CONIC_PROGRAM")}
 
-    The letters are those of chapter 7: λ is a multiplier, not the trace weight. All that is not
-    linear must be in the cone 𝒦. Three kinds of cones are enough for (11):
-    nonnegative numbers, PSD matrices, and the exponential cone of section 8.2.
+    The letters are those of chapter 7: λ is a multiplier, not the trace weight. Everything that is
+    not linear must be in the cone 𝒦. Three kinds of cones are enough for (11): nonnegative numbers,
+    PSD matrices, and the exponential cone of section 8.2.
 
     ## 8.1 Cones and their duals
 
@@ -53,8 +53,8 @@ def _():
 
     (In this section and the next, *x* is a point of the space in which the cone lies.) The
     multiplier of a constraint *h* − *Fx* ∈ 𝒦 lies in the dual cone: then λ<sup>⊤</sup>(*h* − *Fx*)
-    is never negative where the constraint holds (chapter 7). So whoever uses a cone must know its
-    dual. That is a convex cone, whatever 𝒦 is: each point *x* of 𝒦 gives one half-space.
+    is never negative where the constraint holds (chapter 7). So to use a cone one must know its
+    dual. The dual is always a convex cone, since each point *x* of 𝒦 contributes a half-space.
 
     - **Zero**, for equations: the cone is the point 0 alone. Its dual is everything.
     - **Nonnegative numbers**, for inequalities: *x* ≥ 0 in each entry. Its own dual: sums of
@@ -193,9 +193,9 @@ def _():
 
     ### Its dual cone, derived
 
-    1. *Only x₂ = 1 counts.* The other points with *x*₂ > 0 are multiples of these, and those with
-       *x*₂ = 0 are limits. So λ is in the dual exactly if λ₁*x*₁ + λ₂ + λ₃*x*₃ ≥ 0 wherever *x*₃ ≥
-       *e*<sup>*x*₁</sup>.
+    1. *It suffices to look at x₂ = 1.* The other points with *x*₂ > 0 are multiples of these, and
+       those with *x*₂ = 0 are limits. So λ is in the dual exactly if λ₁*x*₁ + λ₂ + λ₃*x*₃ ≥ 0
+       wherever *x*₃ ≥ *e*<sup>*x*₁</sup>.
     2. *λ₃ ≥ 0*, because *x*₃ may be as large as you like. Then the smallest *x*₃ is the hardest
        test, and one number is left: λ₁*x*₁ + λ₂ + λ₃*e*<sup>*x*₁</sup> ≥ 0 for all *x*₁.
     3. *λ₁ > 0* fails as *x*₁ → −∞. *λ₁ = 0* leaves λ₂ + λ₃*e*<sup>*x*₁</sup>, whose infimum is λ₂:
@@ -254,9 +254,9 @@ def _():
     2. *From right to left.* Add the two inequalities: the left side above is at most χ₁ + χ₂ ≤ 1.
        Multiply by *e*<sup>ξ</sup> > 0: 1 + *e*<sup>*s*</sup> ≤ *e*<sup>ξ</sup>. Take logarithms.
 
-    **The bill for one logistic term:** 3 variables (ξ, χ₁, χ₂), 2 exponential cones of 3 rows each,
-    and 1 inequality: 7 rows. Where ξ is minimized it comes down to the logistic term itself. CVXPY
-    writes `cp.logistic` in just this way:
+    **One logistic term takes** 3 variables (ξ, χ₁, χ₂), 2 exponential cones of 3 rows each, and 1
+    inequality: 7 rows. If ξ is minimized, it equals the logistic term. CVXPY states `cp.logistic`
+    in just this way:
     """)
 
 
@@ -289,7 +289,7 @@ def _(proved):
 
     ## 8.3 What CVXPY makes of (11)
 
-    Apply this to every pair. What is left is linear, but for *A* ⪰ 0:
+    Apply this to every pair. Everything else is linear, except *A* ⪰ 0:
 
     {formulas("CONIC_M_STEP")}
 
@@ -455,7 +455,8 @@ def _(sizes, triangle):
 
     {formulas("TRIANGLE")}
 
-    With it, lengths and angles of vectors are those of matrices. Two things need that:
+    With this factor, lengths and angles of the vectors are those of the matrices. That is needed
+    twice:
 
     - *The cone stays its own dual.* Without it: take *v* = (1, −1). Then *A*₁₁ − 2*A*₁₂ + *A*₂₂ =
       *v*<sup>⊤</sup>*Av* ≥ 0, so for the plain triangle (*A*₁₁, *A*₁₂, *A*₂₂) the vector (1, −2, 1)
@@ -490,11 +491,11 @@ def _(of_matrices, plain, scaled):
     Two random metrics have the inner product {of_matrices:.4f}; their scaled triangles
     {scaled:.4f}, their plain triangles {plain:.4f}.
 
-    ### The multipliers know *p*
+    ### The multipliers contain *p*
 
     Each pair has two exponential cones. Let λ and λ′ be their multipliers at the optimum, with the
-    score written out in the cones. (There are some: *A* = *I* and large ξₖ satisfy all constraints
-    strictly, Slater's condition.)
+    score written out in the cones. (They exist by Slater's condition: *A* = *I* and large ξₖ
+    satisfy all constraints strictly.)
 
     {formulas("PAIR_CONDITIONS")}
 
@@ -509,7 +510,7 @@ def _(of_matrices, plain, scaled):
 
     {formulas("PAIR_MULTIPLIERS")}
 
-    The probabilities of chapter 3 are in the solver's dual vector, though nobody asked for them.
+    The solver's dual vector thus contains the probabilities of chapter 3.
     """)
 
 
@@ -552,7 +553,7 @@ def _(apart):
     mo.md(f"""
     SCS's multipliers and *c*ₖ*p*ₖ at the certified optimum differ by at most {apart:.0e}.
 
-    ### "Optimal" is about another problem
+    ### "Optimal" refers to another problem
 
     SCS stops when its **residuals** are small: how far *h* − *Fx* is from a point of 𝒦, how far
     *F*<sup>⊤</sup>λ + *c* is from 0, and how far the two objectives are apart, each compared with
@@ -639,10 +640,10 @@ def _(largest, loose, p, residual, runs, too_good):
 
     ### Two certificates
 
-    What proves something in spite of all that? `certify` is about (11) itself: it takes a metric,
-    whoever found it, and the points (chapter 4). `certify_problem` is about the conic program: it
-    takes *F*, *h* and *c* as the numbers they are (chapter 10). Both come with a proof, and neither
-    asks for a status.
+    Two functions prove something in spite of all that. `certify` is about (11) itself: it takes the
+    points and any metric, however it was found (chapter 4). `certify_problem` is about the conic
+    program: it takes *F*, *h* and *c* as exact numbers (chapter 10). Both give a proof, and neither
+    uses the solver's status.
     """)
 
 
@@ -694,7 +695,7 @@ def _(N, objective, triangle):
     /// details | 2. (11) as printed has two logistic terms per unlabeled pair. How many rows?
     7 for each labeled and 14 for each unlabeled pair. The small M-step above has {_unlabeled}
     unlabeled ones among its {N} pairs, so it would have {7 * (N + _unlabeled) + triangle} rows, not
-    {7 * N + triangle} as here. That is what the identity of section 2.3 is worth.
+    {7 * N + triangle} as here. The difference is what the identity of section 2.3 saves.
     ///
 
     /// details | 3. All residuals are 0, exactly. What follows for (11)?

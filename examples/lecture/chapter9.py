@@ -23,8 +23,8 @@ def _():
     # 9 Methods with proofs
 
     **Goal.** You can prove how fast projected gradient and FISTA get to the optimum, that ADMM
-    converges, and when a stationary factor is a global optimum; and you can hold a running method
-    against its theorem.
+    converges, and when a stationary factor is a global optimum; and you can compare a running
+    method with its theorem.
 
     **Time.** Two lessons of 35 minutes: 9.1 to 9.3, and the rest. **You need** the projection of
     chapter 1 (section 1.4), the dual of chapter 3 (sections 3.7 and 3.8) and the methods of chapter
@@ -46,7 +46,8 @@ def _():
 
     {formulas("DESCENT_LEMMA")}
 
-    **Proof.** Walk from *A* to *B* in a straight line and look at the slope at *A* + θ(*B* − *A*).
+    **Proof.** Follow the segment from *A* to *B* and look at the slope of *f* along it at *A* +
+    θ(*B* − *A*).
 
     1. It exceeds the slope at θ = 0 by the inner product of a difference of gradients with *B* −
        *A*. That is at most the product of their norms (Cauchy and Schwarz).
@@ -114,8 +115,8 @@ def _():
 def _(ell):
     mo.md(f"""
     On these pairs ℓ = **{ell:.0f}**. With this curvature or more the parabola of the descent lemma
-    is never below *f*. With less it may be, and then a step to the lowest point of the parabola
-    promises what *f* does not keep.
+    is never below *f*. With less it may be, and then *f* may fall less than a step to the lowest
+    point of the parabola predicts.
 
     ### What one step guarantees
 
@@ -124,7 +125,7 @@ def _(ell):
 
     {formulas("STEP_GUARANTEE")}
 
-    Read it as a bargain: either *A* is as good as *C*, or the step came closer to *C*.
+    In words: either *A* is as good as *C*, or the step came closer to *C*.
 
     ### Why
 
@@ -172,12 +173,12 @@ def _(ell):
     with *C* = *A*<sup>∗</sup> shows that the distance to *A*<sup>∗</sup> never rises, since
     *f*(*A*ₜ) ≥ *f*(*A*<sup>∗</sup>).
 
-    ### Hold it against the data
+    ### Compare it with the data
 
-    Nobody has *A*<sup>∗</sup>; a computer returns a metric close to it. That is no obstacle: the
-    theorem holds for **every** metric *C*, so take the computed one. Its certificate has a proved
-    lower bound of all values of *f* and a proved gap. So *f*(*A*ₜ) minus the lower bound, which is
-    at least the true error, is at most the theorem's bound plus the gap of *C*.
+    We do not have *A*<sup>∗</sup>; a computer returns a metric close to it. That is no obstacle:
+    the theorem holds for **every** metric *C*, so take the computed one. Its certificate has a
+    proved lower bound of all values of *f* and a proved gap. So *f*(*A*ₜ) minus the lower bound,
+    which is at least the true error, is at most the theorem's bound plus the gap of *C*.
     """)
 
 
@@ -209,7 +210,7 @@ def _(errors, gradient_bound, last):
     mo.md(f"""
     After {last} steps the error is at most **{errors[last]:.2g}**, the bound
     {gradient_bound[-1]:.2g}. The bound holds even for the worst *f* with this ℓ and this distance;
-    ours is kinder, but not fast either (both are drawn in 9.3).
+    on our *f* the method is faster than that, but still slow (9.3 draws both).
 
     /// details | Check: the theorem promises an error of at most 1 after 100 steps. When 0.01?
     After 10,000 steps: a hundredth of the error takes a hundred times the steps.
@@ -228,8 +229,8 @@ def _(errors, gradient_bound, last):
 
     ### The potential
 
-    *f* may rise now and then, so "the least of the values so far" is gone. Something else never
-    rises, whatever the metric *C*:
+    *f* may rise now and then, so step 1 of 9.2 fails. But another function never rises, whatever
+    the metric *C*:
 
     {formulas("POTENTIAL")}
 
@@ -247,8 +248,8 @@ def _(errors, gradient_bound, last):
 
     {formulas("STEP_TO_THE_MIXTURE")}
 
-    3. *The momentum fits.* Put in *B*. The first line below is plain; for the second put in *Y*,
-       where ω(*Y* − *A*ₜ) = (ωₜ − 1)(*A*ₜ − *A*ₜ₋₁):
+    3. *The momentum fits.* Substitute *B*. The first line below follows directly; for the second
+       substitute *Y*, where ω(*Y* − *A*ₜ) = (ωₜ − 1)(*A*ₜ − *A*ₜ₋₁):
 
     {formulas("MOMENTUM_FITS")}
 
@@ -336,7 +337,7 @@ def _(errors, fista_errors, last):
     *Here the first lesson ends. The second one proves two methods that do not step along a
     gradient.*
 
-    ## 9.4 ADMM: the multiplier walks to the metric
+    ## 9.4 ADMM: the multiplier converges to the metric
 
     Section 3.8 showed that the multiplier of the dual *is* the metric. There is a method that
     computes just this multiplier, the **alternating direction method of multipliers**. SCS is of
@@ -529,13 +530,13 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
 
     {_table}
 
-    **A small residual is not a small gap.** The units tell why: ‖*G* − *R*‖ is
+    **A small residual is not a small gap.** The units explain why: ‖*G* − *R*‖ is
     {np.linalg.norm(G - R):.0f}, and an error in *M* counts in *f* times a metric of the size
     ‖*A*‖ = {np.linalg.norm(C):.1f}. One percent of the first, times the second, is
     {0.01 * np.linalg.norm(G - R) * np.linalg.norm(C):.0f}; *f* itself is {best.value:.0f} at the
-    optimum. With a small κ the constraint's residual falls slowly and the other one looks fine;
+    optimum. With a small κ the residual of the constraint falls slowly and the other one is small;
     with a large κ it is the other way round. The theorem holds for all κ, but it does not say
-    which one is fast, nor how fast *f*(*A*ₜ) gets to the optimum.
+    which κ is fast, nor how fast *f*(*A*ₜ) gets to the optimum.
 
     /// details | Check: both residuals are exactly 0. What is *A*ₜ?
     Optimal. *C*ₜ = *A*ₜ and ∇*f*(*A*ₜ) = *M*(*p*ₜ) = *B*ₜ, which is PSD and orthogonal to *A*ₜ: the
@@ -585,8 +586,8 @@ def _(C, G, R, asked, best, drawn, gaps, kappas, stops, true_gaps):
 
     ### With too few columns
 
-    With fewer columns it does go wrong. Eight irises, all with a label. The optimal metric has
-    rank 1, so one column has room for it:
+    With fewer columns this may fail. Here are eight irises, all with a label. The optimal metric
+    has rank 1, so one column would be enough:
     """)
 
 
@@ -662,13 +663,13 @@ def _(ends, stuck_above, stuck_curvature, stuck_slope):
     _refuted = sum(above > 1e-3 for above, *_ in ends[1])
     mo.md(f"""
     Of {len(ends[1])} starts with one column, {_refuted} end at a point that is stationary and
-    refuted. In the worst of them *f* is **{stuck_above:.1f}** above its value at a metric
-    that we have, and yet this is a local minimum in *L*, as far as numbers show: the slope is 0 and
-    the least eigenvalue of the second derivative is {stuck_curvature:.1f} > 0, so no short move of
-    one column helps. The gradient gives it away,
-    with an eigenvalue of −{-stuck_slope:.0f}. A second column is a way out, by Theorem 2: start it
-    along that eigenvector. From two columns on, all ends are proved optimal to within 10⁻⁵, each by
-    its own certificate.
+    refuted. In the worst of them *f* is **{stuck_above:.1f}** above its value at a metric that we
+    have, and yet this is a local minimum in *L*, as far as numbers show: the slope is 0 and the
+    least eigenvalue of the second derivative is {stuck_curvature:.1f} > 0, so no short move of one
+    column helps. The gradient in *A* shows that it is not optimal: it has the eigenvalue
+    −{-stuck_slope:.0f}. A second column is a way out, by Theorem 2: start it along that
+    eigenvector. From two columns on, all ends are proved optimal to within 10⁻⁵, each by its own
+    certificate.
 
     Here two columns were enough from every start; only ρ ≥ *m* is proved to be. That Newton's
     method in a trust region ends at a second-order stationary point is not proved here, and need
@@ -690,8 +691,8 @@ def _(ends, stuck_above, stuck_curvature, stuck_slope):
 
     /// details | 2. FISTA's potential never rises. Why does that not prove that *f* never rises?
     *f*(*A*ₜ) − *f*(*C*) has the weight ωₜ², and the other term of χₜ is a square that can shrink.
-    What it loses, *f* may gain. The potential bounds *f* by a curve that falls like 1/*t*²; below
-    that curve *f* may go up and down.
+    *f* may gain what the square loses. The potential bounds *f* by a curve that falls like 1/*t*²;
+    below that curve *f* may go up and down.
     ///
 
     /// details | 3. *L* = 0 is stationary for every *f*. When is it a global optimum?

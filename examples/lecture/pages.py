@@ -100,7 +100,8 @@ def write_code(source: Path, above: str = "") -> str:
     title, _, more = (ast.get_docstring(tree) or source.name).partition("\n")
     starts = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     cuts = [0, *(node.lineno - 1 for node in starts), len(text.splitlines())]
-    paragraphs = "".join(f"<p>{prose(part)}</p>" for part in more.strip().split("\n\n"))
+    words = more.strip().partition("\n\n ")[0]  # up to what is indented, which the text shows
+    paragraphs = "".join(f"<p>{prose(part)}</p>" for part in words.split("\n\n"))
     page = heading(prose(title.rstrip("."))) + raw(paragraphs + above)
     for name, (start, end) in zip(
         ["", *(node.name for node in starts)], pairwise(cuts), strict=True

@@ -56,7 +56,7 @@ RANK_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MStepObjective:
-    """The objective of the M-step, f(A) = -F(A) of eq. (11), to be minimized over A PSD.
+    """The objective f(A) of the M-step (11), to be minimized over A PSD: f = -F in the paper.
 
     Parameters
     ----------
