@@ -52,7 +52,7 @@ MAY_IMPORT = {
         *("penalties", "m_step", "theory", "race"),
         *(f"proof.{file}" for file in ("program", "point", "certify", "files", "file_lines")),
         *(f"proof.{file}" for file in ("conic_files", "linear_files", "conflict", "registration")),
-        "proof.start",
+        *(f"proof.{file}" for file in ("enclosure", "problem_certificate", "start")),
         "cli.problems",
     ),
     "matplotlib": ("plots",),

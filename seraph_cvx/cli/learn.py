@@ -260,7 +260,15 @@ def fit(
         pairs = PairSet.from_labels(np.asarray(Z), table.y)
         describe(table, pairs, f"{file}, {'' if reading.standardize else 'not '}standardized")
         with interrupts_deferred() as pending:  # until the model is written
-            learn_from_table(seraph, Z, table, pending)
+            try:
+                learn(seraph, Z, table.labels, lambda _: None, pending)
+            except OptimumNotAttained as error:
+                feature = table.feature_names[int(np.argmax(np.abs(error.direction)))]
+                error.add_note(
+                    f"In your table that feature is the column {feature!r}, and the points are its "
+                    "rows, numbered from 0. A larger --trace-weight makes a best metric exist."
+                )
+                raise
             model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
             write_model(target, model, seraph, kept)
         scaled = replace(table, X=np.asarray(Z))
@@ -387,19 +395,6 @@ def learn(
         say("\nCertificate of the last M-step, a convex program", style="bold")
         is_at_limit = seraph.status_ is Status.ROUNDING_LIMIT
         tell("certificate", seraph=seraph, is_at_rounding_limit=is_at_limit)
-
-
-def learn_from_table(seraph: SERAPH, Z: Any, table: UserTable, pending: list[int]) -> None:
-    """Fit SERAPH to a table; where no best metric exists, the error names its column."""
-    try:
-        learn(seraph, Z, table.labels, lambda _: None, pending)
-    except OptimumNotAttained as error:
-        feature = table.feature_names[int(np.argmax(np.abs(error.direction)))]
-        error.add_note(
-            f"In your table that feature is the column {feature!r}, and the points are its "
-            "rows, numbered from 0. A larger --trace-weight makes a best metric exist."
-        )
-        raise
 
 
 def write_proof(path: Path, seraph: SERAPH, kept: list[str]) -> None:

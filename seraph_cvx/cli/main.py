@@ -31,6 +31,14 @@ class Commands(typer.core.TyperGroup):
         """The names of the commands."""
         return sorted(super().list_commands(ctx), key=COMMANDS.index)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an error about an option has no prefix of the library that typer asks."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first paragraph of each command's help, whole."""
         rows = []

@@ -48,7 +48,18 @@ def say(text: str, style: str | None = None, console: Console = screen, hang: in
     """Print a result, wrapped in a terminal; what could control it or it lacks is escaped."""
     lines = encodable(visible(text, but="\n\t"), console.encoding)
     if console.is_terminal:
-        lines = hanging(lines, console.width, hang)
+        lines = "\n".join(  # continued as it began, and by `hang` more
+            textwrap.fill(
+                line,
+                console.width,
+                subsequent_indent=" " * (len(line) - len(line.lstrip(" ")) + hang),
+                expand_tabs=False,
+                replace_whitespace=False,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in lines.split("\n")
+        )
     console.print(lines, style=style, soft_wrap=not console.is_terminal)
 
 
@@ -81,22 +92,6 @@ def encodable(text: str, encoding: str) -> str:
         plain = unicodedata.normalize("NFKC", text)
         return plain.encode(encoding, "backslashreplace").decode(encoding)
     return text
-
-
-def hanging(text: str, width: int, hang: int = 0) -> str:
-    """Wrap each line of a text, and indent its continuation as it began, and by `hang` more."""
-    return "\n".join(
-        textwrap.fill(
-            line,
-            width,
-            subsequent_indent=" " * (len(line) - len(line.lstrip(" ")) + hang),
-            expand_tabs=False,
-            replace_whitespace=False,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in text.split("\n")
-    )
 
 
 def show_table(table: ResultTable, wrapped: str = "detail") -> None:

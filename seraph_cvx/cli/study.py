@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..datasets import load_sampling
 from ..display.proof_tree import draw_tree
@@ -52,7 +52,10 @@ def explain(
             m_step = state_m_step(objective, statement)
         proof = explain_convexity(m_step)
         say(in_symbols(f"The M-step (11) of {objective.pairs}, {statement}:\n"))
-        say(_headline(m_step, statement), hang=9)
+        goal, subject, constraints = str(m_step.format_labeled()).partition("\nsubject to ")
+        if statement == "dual":  # its matrix inequality as a formula, not as numbers
+            constraints = in_symbols("M(p) = sum_k c_k p_k v_k v_k^⊤ - G + R ⪰ 0")
+        say(in_symbols(" ".join(goal.split())) + subject + constraints, hang=9)
         say(f"\n{_tree(proof)}")
 
 
@@ -62,11 +65,3 @@ def _tree(proof: ConvexityProof) -> str:
     verdict = "is" if proof.holds else "could not be shown to be"
     rules = "by the rules of disciplined convex programming"
     return f"{tree}\n\nSo the problem {verdict} convex, {rules}."
-
-
-def _headline(problem: Any, statement: str) -> str:
-    """The problem in its labels; the matrix inequality of the dual as a formula, not as numbers."""
-    goal, subject, constraints = str(problem.format_labeled()).partition("\nsubject to ")
-    if statement == "dual":
-        constraints = in_symbols("M(p) = sum_k c_k p_k v_k v_k^⊤ - G + R ⪰ 0")
-    return in_symbols(" ".join(goal.split())) + subject + constraints

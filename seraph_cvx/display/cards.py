@@ -81,20 +81,6 @@ def convexity_card(proof: Any) -> str:
     )
 
 
-def _of_iteration(step: Any) -> dict[str, Any]:
-    is_certified = bool(np.isfinite(step.relative_gap))
-    return {
-        "iteration": step.number,
-        "step": step.kind,
-        "J": f"{step.descent_value:.6f}",
-        "(7)": f"{step.paper_objective:.6f}",
-        "relative gap": step.relative_gap if is_certified else "not certified",
-        "rank": step.rank,
-        "trace": step.trace,
-        "seconds": step.seconds,
-    }
-
-
 def alternation_card(run: Any) -> str:
     """Show what an alternation reached, its certificate, and all its iterations."""
     history, certificate, words = run.history, run.m_step.certificate, []
@@ -106,11 +92,24 @@ def alternation_card(run: Any) -> str:
     if certificate is not None:
         words.append(_bounds_in_words(certificate))
         words.append("That is about the last M-step: the alternation as a whole is not convex.")
+    rows = [
+        {
+            "iteration": step.number,
+            "step": step.kind,
+            "J": f"{step.descent_value:.6f}",
+            "(7)": f"{step.paper_objective:.6f}",
+            "relative gap": step.relative_gap if step.relative_gap < np.inf else "not certified",
+            "rank": step.rank,
+            "trace": step.trace,
+            "seconds": step.seconds,
+        }
+        for step in history
+    ]
     return card(
         "Alternation",
         *_status(run.status),
         " ".join([*words, run.message]).strip(),
         [DESCENT, CERTIFICATE],
         [f"{SIGN} J and (7) are minimized too."],
-        table=ResultTable("Iterations", [_of_iteration(step) for step in history]),
+        table=ResultTable("Iterations", rows),
     )

@@ -21,7 +21,12 @@ def draw_tree(proof: Any, width: int | None = 100) -> str:
 
 
 def _lines(node: Any, prefix: str, below: str, width: int | None, seen: set[Any]) -> Iterator[str]:
-    words, children = _shown(node, seen)
+    sign = f", {node.sign}" if node.sign not in ("", "UNKNOWN") else ""
+    rule, children, key = node.rule, node.children, _without_sizes(node)
+    if children and key in seen:
+        rule, children = "as above", ()
+    seen.add(key)
+    words = f"{node.curvature}{sign} ({rule})"
     text = in_symbols(f"{node.expression}: {words}", letters=False)
     trunk = below + ("│    " if children else "     ")
     yield from textwrap.wrap(
@@ -35,16 +40,6 @@ def _lines(node: Any, prefix: str, below: str, width: int | None, seen: set[Any]
     for k, child in enumerate(children, 1):
         sign, trunk = ("└─ ", "   ") if k == len(children) else ("├─ ", "│  ")
         yield from _lines(child, below + sign, below + trunk, width, seen)
-
-
-def _shown(node: Any, seen: set[Any]) -> tuple[str, tuple[Any, ...]]:
-    """The words of a node, and its children unless they are shown further up."""
-    sign = f", {node.sign}" if node.sign not in ("", "UNKNOWN") else ""
-    key = _without_sizes(node)
-    if node.children and key in seen:
-        return f"{node.curvature}{sign} (as above)", ()
-    seen.add(key)
-    return f"{node.curvature}{sign} ({node.rule})", node.children
 
 
 def _without_sizes(node: Any) -> tuple[Any, ...]:

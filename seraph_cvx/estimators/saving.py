@@ -1,8 +1,8 @@
 """Models on disk without pickle: numbers and a JSON header, checked on reading.
 
-The header says format, format_version, package_version, class, parameters, attributes, output (of
-`set_output`); for a pipeline, the same of each of its steps. A class is a name in our own table;
-nothing that a file holds is ever executed.
+The header says format, format_version, package_version, class, parameters, attributes; for a
+pipeline, the same of each of its steps. A class is a name in our own table; nothing that a file
+holds is ever executed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .plain_file import (
 )
 
 FORMAT = "seraph_cvx model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Raised whenever the format changes: no other one is read."""
 
 PACKAGE = "seraph_cvx"
@@ -144,8 +144,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
                 f"{header.get('package_version')}, and this seraph_cvx reads version "
                 f"{FORMAT_VERSION}: load and save it by a seraph_cvx that reads both, or fit again"
             )
-        is_pipeline = header.get("class") == "Pipeline"
-        return (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
+        if header.get("class") != "Pipeline":
+            return _rebuild(header, arrays)
+        *scalers, (last, model) = header["steps"]
+        steps = [(name, _rebuild(scaler, arrays, SCALERS)) for name, scaler in scalers]
+        return Pipeline([*steps, (last, _rebuild(model, arrays))])
     except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from error
 
@@ -213,20 +216,12 @@ def _describe(
             "attributes": {
                 key: pack(value, prefix + key, arrays) for key, value in learned.items()
             },
-            "output": getattr(model, "_sklearn_output_config", {}).get("transform"),
         }
     except NotPlain as error:
         raise TypeError(
             f"This {name} cannot be saved: {error}. Only numbers, strings, None, and sequences of "
             "them are written: give such a value."
         ) from None
-
-
-def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
-    """Rebuild the pipeline whose steps a record describes: scalers, then a model."""
-    *scalers, (last, model) = record["steps"]
-    steps = [(name, _rebuild(scaler, arrays, SCALERS)) for name, scaler in scalers]
-    return Pipeline([*steps, (last, _rebuild(model, arrays))])
 
 
 def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = MODELS) -> Any:
@@ -248,10 +243,7 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
     elif name == "SimpleImputer":  # the statistics of one row are that row
         model.fit(learned.pop("statistics_")[None])
     vars(model).update(learned)
-    output = record.get("output")
-    if output not in (None, "default", "pandas", "polars"):
-        refuse(f"its kind of output is {output!r}")
-    return model.set_output(transform=output)
+    return model
 
 
 def _is_one_of(classes: dict[str, str], model: Any) -> bool:

@@ -80,7 +80,16 @@ class ConicMStep:
         self.solver_name = solver if isinstance(solver, str) else str(solver.name())
         if isinstance(solver, str):
             require_conic(solver)
-        _require_memory(objective)
+        m, n_pairs = objective.pairs.n_features, objective.pairs.n_labeled
+        n_entries = m * (m + 1) // 2
+        n_pairs += objective.pairs.n_unlabeled if objective.mu > 0.0 else 0
+        needed = n_pairs * n_entries * BYTES_PER_ENTRY
+        if needed > MEMORY_LIMIT:
+            raise ProblemTooLarge(
+                f"A CVXPY statement of {n_pairs} pairs x {n_entries} matrix entries would take "
+                f"about {needed / 2**30:.1f} GiB to compile; the limit is "
+                f'{MEMORY_LIMIT / 2**30:.1f} GiB. Use solver="newton", which streams the pairs.'
+            )
         clock = time.perf_counter()
         self.formulation = formulation
         self.statement = build_statement(objective, formulation)
@@ -174,19 +183,6 @@ def _is_able(solver: str) -> bool:
     except SolverError:
         return False
     return True
-
-
-def _require_memory(objective: MStepObjective) -> None:
-    m, mu = objective.pairs.n_features, objective.mu
-    n_entries = m * (m + 1) // 2
-    n_pairs = objective.pairs.n_labeled + (objective.pairs.n_unlabeled if mu > 0.0 else 0)
-    needed = n_pairs * n_entries * BYTES_PER_ENTRY
-    if needed > MEMORY_LIMIT:
-        raise ProblemTooLarge(
-            f"A CVXPY statement of {n_pairs} pairs x {n_entries} matrix entries would take "
-            f"about {needed / 2**30:.1f} GiB to compile; the limit is "
-            f'{MEMORY_LIMIT / 2**30:.1f} GiB. Use solver="newton", which streams the pairs.'
-        )
 
 
 def options_for(

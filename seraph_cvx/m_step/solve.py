@@ -54,7 +54,12 @@ class MStepSolver:
             own = self.solver.lower() in OWN_SOLVERS
             self.solver = self.solver.lower() if own else self.solver.upper()
         else:
-            _require_solver_object(self.solver)
+            methods = (getattr(self.solver, name, None) for name in ("name", "solve_via_data"))
+            if isinstance(self.solver, type) or not all(map(callable, methods)):
+                raise TypeError(
+                    f"solver={self.solver!r} is neither the name of a solver nor a solver object "
+                    'of CVXPY: use "newton", or the name of a conic solver such as "CLARABEL".'
+                )
         if self.formulation not in FORMULATIONS:
             raise ValueError(
                 f'formulation={self.formulation!r} is not known: use "primal" or "dual".'
@@ -97,7 +102,12 @@ class MStepSolver:
                 return newton_method(*given, watch=self.watch, start_factor=start_factor)
             if self.solver in OWN_SOLVERS:
                 return gradient_method(self.solver, *given, watch=self.watch)
-        return self._solve_conic(objective, tol)
+        from .conic import ConicMStep
+
+        if self._compiled is None or not self._compiled.is_compiled_for(objective):
+            self._compiled = ConicMStep(objective, self.solver, self.formulation)
+        limits = self._seconds, self.max_iter, self.solver_options
+        return self._compiled.solve(objective, tol, *limits)
 
     def rough_start(
         self, objective: MStepObjective, tol: float, start: FloatArray | None = None
@@ -115,38 +125,6 @@ class MStepSolver:
         left = max(self.deadline - time.perf_counter(), 1e-3)  # some take 0 for no limit
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
-
-    def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
-        from .conic import ConicMStep
-
-        if self._compiled is None or not self._compiled.is_compiled_for(objective):
-            self._compiled = ConicMStep(objective, self.solver, self.formulation)
-        limits = self._seconds, self.max_iter, self.solver_options
-        return self._compiled.solve(objective, tol, *limits)
-
-
-def _require_objective(given: Any) -> None:
-    """Require an M-step: a CVXPY problem, for one, is certified elsewhere."""
-    if isinstance(given, MStepObjective):
-        return
-    cure = "make one by MStepObjective(pairs, ...)"
-    if type(given).__module__.startswith("cvxpy."):
-        cure = (
-            "give the objective it was stated from, or certify a problem that you changed by "
-            "certify_problem(problem)"
-        )
-    raise TypeError(f"solve_m_step takes an MStepObjective, not {type(given).__name__}: {cure}.")
-
-
-def _require_solver_object(solver: Any) -> None:
-    """Require a solver object of CVXPY, where no name of a solver is given."""
-    methods = (getattr(solver, name, None) for name in ("name", "solve_via_data"))
-    if not isinstance(solver, type) and all(map(callable, methods)):
-        return
-    raise TypeError(
-        f"solver={solver!r} is neither the name of a solver nor a solver object of CVXPY: use "
-        '"newton", or the name of a conic solver such as "CLARABEL".'
-    )
 
 
 def solve_m_step(
@@ -202,7 +180,15 @@ def solve_m_step(
     >>> solution.status.value, solution.relative_gap <= 1e-8
     ('certified', True)
     """
-    _require_objective(objective)
+    if not isinstance(objective, MStepObjective):
+        cure = "make one by MStepObjective(pairs, ...)"
+        if type(objective).__module__.startswith("cvxpy."):
+            cure = (
+                "give the objective it was stated from, or certify a problem that you changed by "
+                "certify_problem(problem)"
+            )
+        kind = type(objective).__name__
+        raise TypeError(f"solve_m_step takes an MStepObjective, not {kind}: {cure}.")
     chosen = MStepSolver(
         solver,
         formulation=formulation,

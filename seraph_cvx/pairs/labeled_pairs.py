@@ -195,7 +195,12 @@ def label_pairs(
         near, far = _union(*near, of_classes.similar, n), _union(*far, of_classes.dissimilar, n)
     confidence = np.concatenate([near[1], far[1]]) if has_confidence else None
     labels = LabeledPairs(near[0], far[0], confidence)
-    _refuse_large_confidences(points, labels)
+    if confidence is not None:
+        i, j = labels.listed.T
+        with np.errstate(over="ignore"):
+            squares = np.sum(np.square(points[i] - points[j]), axis=1)
+            total = float(np.sum(confidence * np.maximum(1.0, squares)))
+        refuse_overflow(total, f"A confidence of up to {np.max(confidence):g}")
     return labels
 
 
@@ -229,14 +234,3 @@ def _union(
     confidence = np.concatenate([weights, np.ones(len(labeled))])
     kept = np.unique(rows @ [n, 1], return_index=True)[1]  # the first: of the constraint
     return rows[kept], confidence[kept]
-
-
-def _refuse_large_confidences(points: FloatArray, labels: LabeledPairs) -> None:
-    """Raise an error where confidences times squared distances overflow."""
-    c = labels.confidence
-    if c is not None:
-        i, j = labels.listed.T
-        with np.errstate(over="ignore"):
-            squares = np.sum(np.square(points[i] - points[j]), axis=1)
-            total = float(np.sum(c * np.maximum(1.0, squares)))
-        refuse_overflow(total, f"A confidence of up to {np.max(c):g}")

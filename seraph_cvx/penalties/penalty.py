@@ -242,14 +242,6 @@ class Constraint(Penalty):
         """Whether LL' is proven to be in the set, rounding allowed for."""
 
 
-def check_features(block: Penalty, name: str, points: FloatArray) -> None:
-    """Check that a matrix of the block has a row for each feature of the points."""
-    own, m = getattr(block, name), points.shape[1]
-    if own is not None and own.shape[-1] != m:
-        k = own.shape[-1]
-        raise ValueError(f"{name} is {k} x {k}, but the points have {m} features.")
-
-
 def check_matrix(given: ArrayLike, name: str, *, positive_definite: bool = False) -> FloatArray:
     """Check that a matrix is square, finite and symmetric, and positive definite if asked."""
     matrix = np.array(given, dtype=np.float64)

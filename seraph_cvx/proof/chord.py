@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Array
-from .point import RULES, NotEnclosed, evaluate, is_set, violation
+from .enclosure import RULES, NotEnclosed, evaluate
+from .point import is_set, violation
 from .program import COMPILING, subexpressions
 
 TRIES = 300

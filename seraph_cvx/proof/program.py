@@ -31,7 +31,8 @@ from cvxpy.utilities.psd_utils import TriangleKind
 from scipy.sparse.linalg import ArpackError
 
 from .arithmetic import Array
-from .point import ATTRIBUTES, constant_ball, value_of
+from .enclosure import constant_ball, value_of
+from .point import ATTRIBUTES
 from .rounding import UNIT
 
 # Entries of a constant by which an approximation is recognized: log_normcdf has seven pieces.

@@ -22,6 +22,9 @@ from .arithmetic import Array
 PRIME = 2**61 - 1
 """A Mersenne prime: powers of two are shifts modulo it, and flint's words hold it."""
 
+LONG = 2_000
+"""Bits of a block's common denominator that is better left out until the end: gcds cost more."""
+
 FILLED = 8
 """A row of dictionaries takes about this many times the memory and time of one of words."""
 
@@ -67,14 +70,21 @@ class IntegerRows(NamedTuple):
 
     def times(self, x: Sequence[Rational]) -> list[Rational]:
         """The exact product with a vector of rationals."""
-        zero, products = flint.fmpq(0), []
-        for columns, entries, shift in zip(*self, strict=True):
-            total = zero
-            for j, value in zip(columns, entries, strict=True):
-                if x[j]:
-                    total += value * x[j]
-            products.append(shifted(total, -shift))
-        return products
+        return [self.product(i, x) for i in range(len(self.shift))]
+
+    def product(self, i: int, x: Sequence[Rational]) -> Rational:
+        """The exact inner product of a row with a vector of rationals."""
+        return shifted(_inner(self.columns[i], self.entries[i], x), -self.shift[i])
+
+
+def _inner(columns: Sequence[int], entries: Sequence[int], x: Sequence[Rational]) -> Rational:
+    """The inner product of a row with a vector; terms of one denominator are added as integers."""
+    sums: dict[Rational, Rational] = {}
+    for j, value in zip(columns, entries, strict=True):
+        if x[j]:
+            denominator = x[j].q
+            sums[denominator] = sums.get(denominator, 0) + value * x[j].p
+    return sum((flint.fmpq(total, q) for q, total in sums.items()), flint.fmpq(0))
 
 
 def shifted(value: Rational, power: int) -> Rational:
@@ -108,30 +118,37 @@ def solve_all(M: Any, sides: Sequence[Sequence[Rational]]) -> list[list[Rational
     # Pearce's algorithm numbers a block after those whose unknowns it needs.
     solutions: list[list[Rational]] = [[flint.fmpq(0)] * n for _ in sides]
     given = [[k for k, value in enumerate(values) if value] for values in zip(*sides, strict=True)]
+    scaled, scales = list(sides), [flint.fmpz(1)] * len(sides)  # by long common denominators
     nonzero: list[set[int]] = [set() for _ in range(n)]  # the sides whose solution has x_j
     for block in order if count else ():
         if len(block) == 1:
             i, j = int(block[0]), int(partner[block[0]])
             for k in set(given[i]).union(*(nonzero[t] for t in rows.columns[i])):
-                if _solve_row(rows, i, j, sides[k], solutions[k]):
+                if _solve_row(rows, i, j, scaled[k], solutions[k]):
                     nonzero[j].add(k)
             continue
         unknowns = partner[block].tolist()
-        if not _solve_block(rows, block.tolist(), unknowns, sides, solutions):
+        if not _solve_block(rows, block.tolist(), unknowns, scaled, solutions):
             return None
         for j in unknowns:
             nonzero[j] = {k for k, x in enumerate(solutions) if x[j]}
-    return solutions
+        for k, x in enumerate(solutions):
+            common = math.lcm(*(int(x[j].q) for j in unknowns))
+            if common.bit_length() > LONG:
+                solutions[k], scaled[k] = (
+                    [v * common for v in values] for values in (x, scaled[k])
+                )
+                scales[k] *= common
+    return [
+        x if scale == 1 else [v / scale if v else v for v in x]
+        for x, scale in zip(solutions, scales, strict=True)
+    ]
 
 
 def _solve_row(rows: IntegerRows, i: int, j: int, side: Any, x: list[Rational]) -> bool:
     """Solve one equation for one unknown, the others known; say whether that is not zero."""
-    total, pivot = shifted(side[i], rows.shift[i]), 0
-    for k, value in zip(rows.columns[i], rows.entries[i], strict=True):
-        if k == j:
-            pivot = value
-        elif x[k]:
-            total -= value * x[k]
+    pivot = rows.entries[i][rows.columns[i].index(j)]  # x[j] is zero until now
+    total = shifted(side[i], rows.shift[i]) - _inner(rows.columns[i], rows.entries[i], x)
     x[j] = total / pivot
     return bool(total)
 
@@ -147,16 +164,13 @@ def _solve_block(
     size, place = len(block), {j: k for k, j in enumerate(unknowns)}
     table, right = [0] * (size * size), []
     for k, i in enumerate(block):
-        totals = [shifted(side[i], rows.shift[i]) for side in sides]
         for j, value in zip(rows.columns[i], rows.entries[i], strict=True):
             if j in place:
                 table[k * size + place[j]] = value
-            else:
-                totals = [
-                    total - value * x[j] if x[j] else total
-                    for total, x in zip(totals, solutions, strict=True)
-                ]
-        right += totals
+        right += [
+            shifted(side[i], rows.shift[i]) - _inner(rows.columns[i], rows.entries[i], x)
+            for side, x in zip(sides, solutions, strict=True)
+        ]
     scale = math.lcm(*(int(value.q) for value in right))
     sides_matrix = flint.fmpz_mat(size, len(sides), [int((value * scale).p) for value in right])
     try:

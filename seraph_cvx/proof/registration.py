@@ -10,8 +10,9 @@ import cvxpy as cp
 from cvxpy.error import SolverError
 from cvxpy.settings import LOGGER
 
-from .certify import ProblemCertificate, certify_problem
+from .certify import certify_problem
 from .point import as_proved
+from .problem_certificate import ProblemCertificate
 
 TOLERANCE = 1e-4
 """The default tolerance of SCS, the loosest of the solvers that CVXPY installs."""

@@ -110,10 +110,24 @@ def compare_solvers(
     """
     instances = _instances(objective_or_suite, progress)
     first = next(iter(instances.values()))
-    ladder = list(first.ladder) if tols is None else _ladder(tols)
+    ladder: Any = list(first.ladder)  # of tolerances, the loosest first
+    if tols is not None:
+        ladder = sorted({float(tol) for tol in tols}, reverse=True)
+        if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
+            raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
     chosen = first.entrants(solvers)  # which may take seconds: those of other packages are tried
     runs = _in_order(list(instances), chosen, ladder, check_count(repeats, "repeats"))
-    settings = _settings(instances, chosen, ladder, time_limit, memory_limit)
+    settings = {
+        "versions": versions(chosen),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "time_limit": time_limit,
+        "memory_limit": memory_limit,
+        "instances": list(instances),
+        "entrants": [entrant.label for entrant in chosen],
+        "options": {entrant.label: dict(entrant.options) for entrant in chosen if entrant.options},
+        "tols": ladder,
+    }
     with RaceJournal(out, resume) as journal:
         _begin(journal, instances, settings)
         _make_runs(runs, instances, journal, callback)
@@ -155,14 +169,6 @@ def _instance(given: Any, progress: Callable[[str], None] | None) -> Instance:
     return MStepInstance(given)
 
 
-def _ladder(tols: Sequence[float]) -> list[float | None]:
-    """The tolerances of a race, the loosest first."""
-    ladder = sorted({float(tol) for tol in tols}, reverse=True)
-    if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
-        raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
-    return [*ladder]
-
-
 def _in_order(
     instances: Sequence[str],
     chosen: Sequence[Entrant],
@@ -179,27 +185,6 @@ def _in_order(
             for tol in ladder:
                 runs[name, entrant.solver, entrant.formulation, tol, repeat] = entrant
     return runs
-
-
-def _settings(
-    instances: Iterable[str],
-    chosen: Sequence[Entrant],
-    ladder: Sequence[float | None],
-    time_limit: float,
-    memory_limit: int,
-) -> dict[str, Any]:
-    """The line of the journal on what races, where, and within which limits."""
-    return {
-        "versions": versions(chosen),
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "time_limit": time_limit,
-        "memory_limit": memory_limit,
-        "instances": list(instances),
-        "entrants": [entrant.label for entrant in chosen],
-        "options": {entrant.label: dict(entrant.options) for entrant in chosen if entrant.options},
-        "tols": ladder,
-    }
 
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
@@ -326,10 +311,11 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     >>> from tempfile import TemporaryDirectory
     >>> from seraph_cvx.race.race_table import EMPTY_ROW
     >>> row = EMPTY_ROW | dict(instance="iris", solver="newton", formulation="", tol=1e-3, repeat=1)
+    >>> start = {"time_limit": 5.0, "instances": ["iris"], "entrants": ["newton"]}
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "race.jsonl"
     ...     with RaceJournal(file) as journal:
-    ...         journal.add("race", {"time_limit": 5.0})
+    ...         journal.add("race", start)
     ...         journal.add("row", row)
     ...     race = read_race(file)
     >>> race.time_limit, race.rows == [row]
@@ -347,7 +333,7 @@ def _result(journal: RaceJournal, rows: Iterable[dict[str, Any]]) -> Race:
     rows = sorted(rows, key=_position(journal.races))
     names = dict.fromkeys(row["instance"] for row in rows)
     references = {name: journal.references[name] for name in names if name in journal.references}
-    notes = journal.notes + [known["claim"] for known in references.values() if known["claim"]]
+    notes = journal.notes + [known["claim"] for known in references.values() if "claim" in known]
     return Race("What the solvers say, and what is proven", rows, notes, references, journal.races)
 
 

@@ -45,15 +45,6 @@ EMPTY_ROW: dict[str, Any] = {
 }
 """The entries of a row before its run, besides its key."""
 
-UNKNOWN_SETTINGS: dict[str, Any] = {
-    **{"versions": {}, "date": "?", "machine": "?", "memory_limit": 0, "options": {}},
-    **{"instances": [], "entrants": [], "tols": []},
-}
-"""What a line on the settings of a race may leave out: all but the time limit."""
-
-UNKNOWN_REFERENCE: dict[str, Any] = {"n_points": None, "n_features": None, "claim": ""}
-"""What a line on an instance may leave out: what only M-steps have, and only problems."""
-
 
 def key_of(row: Mapping[str, Any]) -> Key:
     """What identifies the run of a row."""
@@ -86,9 +77,9 @@ class RaceJournal(Journal):
             row = EMPTY_ROW | content
             self.rows[key_of(row)] = row
         elif kind == "reference":
-            self.references[content["instance"]] = UNKNOWN_REFERENCE | content
+            self.references[content["instance"]] = content
         elif kind == "race":
-            self.races.append(UNKNOWN_SETTINGS | content)
+            self.races.append(content)
         else:
             raise ValueError(f"a line of kind {kind!r}")
 

@@ -124,7 +124,12 @@ class ClaimData:
         """At most 24 of the points, the labeled ones first: for conic solvers."""
         seen = np.unique(self.pairs.labeled)
         others = np.setdiff1d(np.arange(self.pairs.n_points), seen)
-        return replace(self, pairs=restrict(self.pairs, np.append(seen[:12], others)[:24]))
+        kept = np.append(seen[:12], others)[:24]
+        position = np.full(self.pairs.n_points, -1)
+        position[kept] = np.arange(len(kept))
+        rows = (position[labeled] for labeled in (self.pairs.similar, self.pairs.dissimilar))
+        within = (pairs[np.all(pairs >= 0, axis=1)] for pairs in rows)
+        return replace(self, pairs=PairSet.from_constraints(self.pairs.points[kept], *within))
 
     @cached_property
     def unit(self) -> float:
@@ -189,14 +194,6 @@ def certificate_of(solution: MStepSolution) -> Certificate:
     if solution.certificate is None:
         raise ClaimUndecided(f"{solution.solver} returned no metric: {solution.message}")
     return solution.certificate
-
-
-def restrict(pairs: PairSet, kept: IntArray) -> PairSet:
-    """Keep these points, and their labeled pairs."""
-    position = np.full(pairs.n_points, -1)
-    position[kept] = np.arange(len(kept))
-    rows = [position[labeled] for labeled in (pairs.similar, pairs.dissimilar)]
-    return PairSet.from_constraints(pairs.points[kept], *(r[np.all(r >= 0, axis=1)] for r in rows))
 
 
 def prepare_pairs(X: ArrayLike, y: ArrayLike) -> PairSet:

@@ -402,3 +402,9 @@ def test_a_full_disk_under_the_output_is_said(table):
     assert done.returncode == 2
     assert done.stderr.startswith(b"Error: No space left on device (free some space")
     assert b"Traceback" not in done.stderr
+
+
+def test_an_unknown_choice_is_told_which_there_are():
+    done = run("explain --statement foo")
+    assert done.exit_code == 2
+    assert "'--statement': 'foo' is not one of 'primal', 'dual', 'textbook'" in words(done.output)

@@ -42,7 +42,7 @@ MODELS = {
     "SERAPH": SERAPH(sharpness=2.0),
     "SERAPH, direct": SERAPH(algorithm="direct", tol=1e-3),
     "SERAPH, cut": SERAPH(n_components=2, trace_weight=np.float64(0.3)),
-    "SERAPH, frame": SERAPH().set_output(transform="pandas"),
+    "SERAPH, frame": SERAPH(),
     "PairSERAPH": PairSERAPH(),
     "KernelSERAPH": KernelSERAPH(gamma=0.3),
 }
@@ -190,7 +190,7 @@ def refusal(path):
 def test_the_file_is_plain_numpy_and_json(fitted, path):
     header, arrays = read(path)
     assert np.array_equal(arrays["metric_"], fitted["SERAPH"].metric_)
-    expected = {"format": "seraph_cvx model", "format_version": 2, "class": "SERAPH"}
+    expected = {"format": "seraph_cvx model", "format_version": 3, "class": "SERAPH"}
     assert header.items() >= expected.items()
     assert header["parameters"]["sharpness"] == 2.0
 

@@ -31,7 +31,7 @@ RESULTS = [
     "seraph_cvx.fit.path.SeraphPath",
     "seraph_cvx.fit.path.PathPoint",
     "seraph_cvx.proof.read_problem",
-    "seraph_cvx.proof.certify.ProblemCertificate",
+    "seraph_cvx.proof.problem_certificate.ProblemCertificate",
     "seraph_cvx.proof.conflict.Conflict",
     "seraph_cvx.proof.point.PointReport",
     "seraph_cvx.proof.checker.CheckedCertificate",

@@ -17,7 +17,7 @@ import scipy
 from flint import ctx
 from high_precision import BITS, exact, is_within
 
-from seraph_cvx.proof import certify_problem, point
+from seraph_cvx.proof import certify_problem, enclosure, point
 from seraph_cvx.proof.arithmetic import AccurateMatrix, Pair, dot
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.gram import smallest_eigenvalue
@@ -345,7 +345,7 @@ def test_every_atom_that_is_enclosed_is_called_as_cvxpy_calls_it():
     for module in pkgutil.walk_packages(cp.atoms.__path__, "cvxpy.atoms."):
         found = vars(import_module(module.name))
         atoms |= {name for name, value in found.items() if inspect.isclass(value)}
-    assert set(point.RULES) <= atoms
+    assert set(enclosure.RULES) <= atoms
     A = cp.Variable((2, 2), PSD=True)
     problem = cp.Problem(cp.Minimize(cp.trace(A)), [A[0, 1] == 1])
     problem.solve(solver="CLARABEL")

@@ -10,12 +10,12 @@ import pytest
 import scipy
 from conic_stress import instance
 
-from seraph_cvx.proof import certify, certify_problem, check_certificate, cones, gram
-from seraph_cvx.proof.certify import _searched
+from seraph_cvx.proof import certify_problem, check_certificate, cones, gram, search
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.point import judge_point
 from seraph_cvx.proof.program import Cone, ConicProgram
 from seraph_cvx.proof.quadratic import convexified
+from seraph_cvx.proof.search import searched
 from seraph_cvx.proof.start import Start, solve
 from seraph_cvx.proof.steps import Steps
 
@@ -199,7 +199,7 @@ def test_the_optimum_of_a_shifted_form_is_not_that_of_the_form():
 
     program = stated(-(convexified(stated(z)).program.P @ z))
     start = Start(z, b - box @ z, np.zeros(6), "optimal", "HIGHS")
-    evidence = _searched(program, start, 0.0, Steps())
+    evidence = searched(program, start, 0.0, Steps())
     c, P = ([Fraction(v) for v in part] for part in (program.c.tolist(), M[0].tolist()))
     assert Fraction(evidence.ends(program)[0]) <= c[0] + P[0] / 2
     assert evidence.optimum is None
@@ -265,7 +265,7 @@ def test_a_quadratic_program_is_solved_once_more_where_the_first_answer_was_of_n
         is_wrong = solver == "CLARABEL"
         return found._replace(status="DualInfeasible", x=x, s=s, y=y) if is_wrong else found
 
-    monkeypatch.setattr(certify, "solve", wrong_of_clarabel)
+    monkeypatch.setattr(search, "solve", wrong_of_clarabel)
     x, data = cp.Variable(5), np.linspace(0.2, 0.8, 5)
     box = [x >= 0, x <= 1]  # from any point there are bounds, rough ones
     problem = cp.Problem(cp.Minimize(cp.quad_form(x, np.eye(5)) - 2.0 * data @ x), box)

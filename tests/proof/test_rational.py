@@ -9,7 +9,10 @@ import pytest
 import scipy
 from flint import fmpq, fmpq_mat
 
-from seraph_cvx.proof.rational import dependent_rows, rank_modulo_prime, solve
+from seraph_cvx.proof import rational, simplex
+from seraph_cvx.proof.rational import dependent_rows, rank_modulo_prime, rationals, solve
+from seraph_cvx.proof.simplex import LinearProgram, Simplex, optimize
+from seraph_cvx.proof.steps import Steps
 
 
 def rational_matrix(M):
@@ -36,6 +39,45 @@ def test_a_solution_is_that_of_dense_elimination(spread):
             continue
         products = rational_matrix(M) * fmpq_mat([[fmpq(*v.as_integer_ratio())] for v in found])
         assert [Fraction(int(v.p), int(v.q)) for v in products.entries()] == rhs
+
+
+def test_long_denominators_are_left_out_until_the_end(monkeypatch):
+    rng = np.random.default_rng(3)
+    M = scipy.sparse.block_diag([rng.normal(size=(3, 3)), rng.normal(size=(2, 2))], format="lil")
+    M[4, 0], rhs = 0.3, [Fraction(k, 3) for k in range(5)]
+    expected = solve(scipy.sparse.csr_array(M), rhs)
+    monkeypatch.setattr(rational, "LONG", 1)
+    assert solve(scipy.sparse.csr_array(M), rhs) == expected
+
+
+def program_of(A, b, c):
+    """A linear program without equations."""
+    A = scipy.sparse.csr_array(np.array(A, dtype=float))
+    return LinearProgram(A, rationals(np.array(b)), rationals(np.array(c)), np.zeros(len(b), bool))
+
+
+@pytest.mark.parametrize(("cost", "met"), [(1.0, 1), (-1.0, 0)])
+def test_a_variable_fixed_by_two_inequalities_is_held_by_the_one_of_its_sign(cost, met):
+    program = program_of([[2.0], [-4.0]], [2.0, -4.0], [cost])
+    for first in (0, 1):
+        vertex = program.vertex([first])
+        assert vertex.active == [met]
+        assert not vertex.dual
+        assert vertex.weights == [1 / abs(program.coefficient(met))]
+
+
+def test_a_conflict_is_read_off_the_ray_of_highs(monkeypatch):
+    """Of x + y <= 1, x >= 1 and y >= 1 in between other rows: no pivots are needed."""
+    A = [[1, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 1, 1], [-1, 1, -2]]
+    program = program_of(A, [1.0, -1.0, -1.0, 5.0, 4.0, 9.0], [0.0, 0.0, 1.0])
+    solver = Simplex(program, 10.0)
+    vertex = solver.run()
+    assert any(k in vertex.violated for k in solver.contradicted)
+    monkeypatch.setattr(simplex, "_pivoted", None)
+    conflict = optimize(program, Steps()).conflict
+    assert conflict[:3] == [conflict[0]] * 3
+    assert conflict[0] > 0
+    assert not any(conflict[3:])
 
 
 @pytest.mark.parametrize("M", [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [1.0, 1.0]]])
