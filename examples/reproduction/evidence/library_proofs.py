@@ -343,7 +343,7 @@ def summary_rows(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         timed = [
             (row["proof_seconds"], row["solve_seconds"], row["compile_seconds"])
             for row in own
-            if row.get("solve_seconds") and row.get("proof_seconds") is not None
+            if row.get("solve_seconds") and outcome(row) in OUTCOMES[:4]
         ]
         alone = [proof / solve for proof, solve, _ in timed]
         whole = [proof / (solve + compiling) for proof, solve, compiling in timed]
@@ -364,8 +364,9 @@ Clarabel or SDPA, as CVXPY calls them, solved each file once, and `certify_probl
 from that answer. Each proof had one process, one core, {cpu:g} s of processor
 time and {memory:g} GB, not counting the solve. A solver's own "optimal" counts for nothing here.
 "Exact" means the optimum as a rational number, "proved" two bounds within a relative 1e-6 of each
-other. The last two columns are medians of the time of a proof divided by the time of the solver
-alone, and by the time of `problem.solve()`, which compiles the problem as the proof does.
+other. The last two columns are medians over the files of the first four kinds: the time of a proof
+divided by the time of the solver alone, and by the time of `problem.solve()`, which compiles the
+problem as the proof does.
 
 {summary}
 
