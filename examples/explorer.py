@@ -137,7 +137,7 @@ def _(X, classes, labeled, model, y):
         model, X, classes, features=(0, 1), labeled=y >= 0
     ).draw()
     _figure.axes[0].plot(
-        *X[labeled.value], "o", color="black", fillstyle="none", markersize=20, mew=2
+        *X[labeled.value], "o", color="black", fillstyle="none", markersize=20, mew=2, zorder=9
     )
 
     def _address():

@@ -126,9 +126,9 @@ def _():
 
     ## 1.3 The nearest metric: clip the eigenvalues
 
-    Gradient steps know nothing of the cone and may leave it. The cure is to go back to the nearest
-    metric. For that we need lengths and angles of matrices: ⟨*B*, *C*⟩ is the sum of the products
-    of their entries, so that ⟨*C*, *vv*<sup>⊤</sup>⟩ = *v*<sup>⊤</sup>*Cv*, and ‖*B*‖, the
+    Gradient steps take no account of the cone and may leave it. The remedy is to go back to the
+    nearest metric. For that we need lengths and angles of matrices: ⟨*B*, *C*⟩ is the sum of the
+    products of their entries, so that ⟨*C*, *vv*<sup>⊤</sup>⟩ = *v*<sup>⊤</sup>*Cv*, and ‖*B*‖, the
     Frobenius norm, is the square root of ⟨*B*, *B*⟩.
 
     {formulas("PROJECTION")}

@@ -107,11 +107,10 @@ def _():
 
     ## 2.3 The unlabeled pairs, and a penalty
 
-    About most pairs, the set 𝒰, nobody told us anything. Suppose for now that someone guesses: a
-    **soft label** *q*(+1) + *q*(−1) = 1 for each. It enters as a label would, weighted by *q*
-    and by a weight μ ≥ 0. A penalty λ tr(*A*) keeps the metric small and, as section 3.7 will show,
-    its rank low. In our pictures the guess is the paper's first one, *q*(−1) = 1. That is the
-    **M-step**:
+    About most pairs, the set 𝒰, we are told nothing. Suppose for now that someone guesses: a **soft
+    label** *q*(+1) + *q*(−1) = 1 for each. It enters as a label would, weighted by *q* and by a
+    weight μ ≥ 0. A penalty λ tr(*A*) keeps the metric small and, as section 3.7 will show, its rank
+    low. In our pictures the guess is the paper's first one, *q*(−1) = 1. That is the **M-step**:
 
     {formulas("M_STEP")}
 
@@ -201,8 +200,9 @@ def _():
     mo.md(f"""
     ## 2.5 Why (7) is not convex
 
-    In truth nobody gives us soft labels. The paper's objective puts the posterior itself in their
-    place, so that each unlabeled pair pays its **entropy**: be sure of yourself, either way.
+    In fact soft labels are not given. The paper's objective replaces them by the posterior itself,
+    so that each unlabeled pair costs its **entropy**: the metric should be sure of its label,
+    either way.
 
     {formulas("OBJECTIVE", "ENTROPY_CURVATURE")}
 

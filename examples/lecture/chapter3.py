@@ -113,8 +113,7 @@ def _():
     {formulas("WEAK_DUALITY")}
 
     Each term of the sum is ≥ 0 by 3.3, the inner product by 3.4. So *f*(*A*) − *D*(*p*), the
-    **duality gap**, bounds how far *f*(*A*) is above the optimum, and nobody needs to know who
-    found *A*, or how.
+    **duality gap**, bounds how far *f*(*A*) is above the optimum, no matter how *A* was found.
 
     Let us see it on irises. `certify` makes a feasible *p* from any metric (chapter 4 explains how)
     and returns both bounds. Below, *A* is θ times the optimal metric.
@@ -267,9 +266,10 @@ def _():
     {formulas("DUAL_SLOPE")}
 
     The slope is zero if and only if *p*ₖ = σ(*s*ₖ) with *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η: that is
-    the model (8), the probability of "dissimilar". **Nobody had to assume the logistic function or
-    the metric.** The entropy brings the one, the constraint the other. Whoever is as undecided as
-    the data permit arrives at both: the metric is the price of respecting the data.
+    the model (8), the probability of "dissimilar". **Neither the logistic function nor the metric
+    had to be assumed.** The first comes from the entropy, the second from the constraint. The most
+    undecided *p* that the data permit leads to both: the metric is the price of respecting the
+    data.
 
     Let CVXPY solve the dual, which knows no metric, and ask for the multiplier.
     """)

@@ -129,7 +129,7 @@ def _(power):
 
     Two dual points are always feasible, whatever the data: *p* = 1 (call every pair dissimilar) and
     *p* = *b*/*c* (repeat the labels). *M* is affine in *p*, so between *p* and an anchor the matrix
-    is a mixture. Walk from *p* toward the anchor until it is PSD.
+    is a mixture. Move from *p* toward the anchor until it is PSD.
 
     {formulas("ANCHORS")}
     """)
@@ -292,7 +292,7 @@ def _():
 
     **Longer.** [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 3: make a feasible *p*
     from any metric; no bound of 100 random metrics may be above any of their values. *Hint:*
-    suppose first that *M*(1) were the identity. How far can you walk then, and which change of
+    suppose first that *M*(1) were the identity. How far can you go then, and which change of
     coordinates makes it so? `seraph-cvx check-exercise 4 FILE` says what is wrong.
     """)
 
