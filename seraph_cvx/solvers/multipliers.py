@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -259,8 +259,8 @@ class WeightsSearch:
     max_steps: int
     deadline: float
     scale: FloatArray
-    steps: int = field(default=0, init=False)
-    passes: int = field(default=0, init=False)
+    steps: int = 0
+    passes: int = 0
 
     @property
     def is_over(self) -> bool:
