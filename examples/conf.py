@@ -49,6 +49,7 @@ numpydoc_show_class_members = False
 suppress_warnings = ["config.cache"]  # the gallery's settings hold a function
 autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 copybutton_exclude = ".linenos, .gp"
 copybutton_prompt_text = ">>> "
 

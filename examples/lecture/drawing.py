@@ -21,7 +21,7 @@ BLACK = "currentColor"
 
 SCRIPT = Path(__file__).with_name("drawing.js").read_text(encoding="utf-8")
 STYLE = """
-.moving { margin: 1rem 0; } .moving > label, .tabs legend { font-weight: 600; }
+.moving { margin: 1rem 0; } .moving > label, .tabs legend { display: block; font-weight: 600; }
 .moving input[type=range] { display: block; width: 100%; max-width: 36rem; margin: .4rem 0; }
 .panels { display: flex; flex-wrap: wrap; gap: 8px; }
 .panels svg { flex: 1 1 300px; min-width: 0; max-width: 560px; height: auto;

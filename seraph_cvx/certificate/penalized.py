@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -215,7 +216,4 @@ def _error(coordinates: DualCoordinates, bounds: PairBounds, D: FloatArray) -> f
 
 def _coordinates(objective: MStepObjective) -> DualCoordinates:
     """The coordinates of all features, in which dual points with penalties are proven."""
-    coordinates = objective.geometry.dual_coordinates
-    if coordinates is None:
-        raise AssertionError("With penalties the coordinates span all features.")
-    return coordinates
+    return cast(DualCoordinates, objective.geometry.dual_coordinates)

@@ -64,7 +64,14 @@ def apply(
         check_output(target, (".csv",), file, may_replace=force)
         loaded = load_model(model)
         steps = [step for _, step in getattr(loaded, "steps", [("", loaded)])]
-        labels = labels_of(steps[-1], model) if predict else []
+        labels = getattr(steps[-1], "labels_", None) if predict else []
+        if labels is None:
+            raise TableError(
+                f"{model} holds no labeled points to classify by: the fit of "
+                f"{type(steps[-1]).__name__} kept none. Fit it to class labels."
+            )
+        if predict and not np.any(steps[-1].components_):
+            raise TableError(f"The metric in {model} is zero: all distances are zero.")
         rows = rows_for(steps, file, notation, in_words(keep))
         columns = [str(name) for name in steps[-1].get_feature_names_out()]
         made = [*columns, "predicted"] if predict else columns
@@ -111,15 +118,3 @@ def rows_for(steps: list[Any], file: Path, notation: Notation, keep: tuple[str, 
         unseen = f"values not seen in the fit, ignored: {first_names(values)}"
         alert(f"Note: the column {column!r} has {unseen}.")
     return rows
-
-
-def labels_of(learner: Any, path: Path) -> Any:
-    """The labels of a fit by which `predict` classifies; an error if there are none."""
-    if getattr(learner, "labels_", None) is None:
-        raise TableError(
-            f"{path} holds no labeled points to classify by: the fit of {type(learner).__name__} "
-            "kept none. Fit it to class labels."
-        )
-    if not np.any(learner.components_):
-        raise TableError(f"The metric in {path} is zero: all distances are zero.")
-    return learner.labels_

@@ -318,25 +318,23 @@ class LossTerms:
 
     def __call__(self, batch: PairBatch, d: Array) -> BatchSums:
         """The sum of the losses and that of H(p) - phi; c phi' and -2 c phi'' of each pair."""
-        if not isinstance(d, np.ndarray):
-            sums = self._on_device(batch, d)
+        c = batch.confidence
+        if not isinstance(d, np.ndarray):  # on a device
+            s = d - self.threshold
+            loss, slope = self.loss.value(s), self.loss.slope(s)
+            if c is not None:
+                loss, slope = c * loss, c * slope
+            sums = BatchSums([namespace(s).sum(loss)], batch.symmetric(slope))
         else:
             if self.threshold:
                 d -= self.threshold
-            sums = self._of_list(batch, d) if isinstance(batch, Chunk) else self._of_block(batch, d)
+            if isinstance(batch, Block):
+                sums = self._of_block(batch, d)
+            else:
+                total, slope, _, excess = self.loss.sums(d.copy())
+                total = total if c is None else float(np.vdot(c, self.loss.value(d)))
+                sums = BatchSums([total, excess], batch.weigh(slope))
         return sums if self.with_matrix else BatchSums(sums.totals)
-
-    def _on_device(self, batch: PairBatch, d: Array) -> BatchSums:
-        s, c = d - self.threshold, batch.confidence
-        loss, slope = self.loss.value(s), self.loss.slope(s)
-        if c is not None:
-            loss, slope = c * loss, c * slope
-        return BatchSums([namespace(s).sum(loss)], batch.symmetric(slope))
-
-    def _of_list(self, chunk: Chunk, s: FloatArray) -> BatchSums:
-        sums, c = self.loss.sums(s.copy()), chunk.confidence
-        total = sums.total if c is None else float(np.vdot(c, self.loss.value(s)))
-        return BatchSums([total, sums.excess], chunk.weigh(sums.slope))
 
     def _of_block(self, block: Block, s: FloatArray) -> BatchSums:
         labeled, mu, own_loss = block.labeled, self.unlabeled_weight, self.labeled_loss

@@ -19,16 +19,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import penalties
 from ..certificate import Certificate
-from ..certificate.written import LowerBound
+from ..certificate.written import PENALTIES, LowerBound
 from ..engine.distances import Factor
 from ..fit.alternation import Iteration
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import check_points
 from ..pairs.labeled_pairs import ClassLabels, LabeledPairs
 from ..pairs.pair_set import PairSet
-from ..penalties.penalty import Penalty
+from ..penalties import Penalty, TraceBound
 from ..processes.array_file import parse_arrays
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
@@ -38,11 +37,7 @@ Arrays = dict[str, NDArray[Any]]
 NUMBERS = "biuf"
 """The kinds of arrays that are written and read: booleans, integers and floats."""
 
-BLOCKS: dict[str, type[Penalty]] = {
-    name: block
-    for name, block in ((name, getattr(penalties, name)) for name in penalties.__all__)
-    if isinstance(block, type) and issubclass(block, Penalty) and block is not Penalty
-}
+BLOCKS: dict[str, type[Penalty]] = {block.__name__: block for block in PENALTIES}
 """The penalties of this package, by name."""
 
 RESULTS: dict[str, Any] = {
@@ -141,7 +136,7 @@ def block_arguments(block: Penalty, name: str) -> dict[str, Any]:
             "can hold; model.set_params(penalties=()) and model.certificate_ = None leave it out, "
             "and keep the metric"
         )
-    if isinstance(block, penalties.TraceBound):
+    if isinstance(block, TraceBound):
         return {"bound": block.weight}
     return {name: getattr(block, name) for name in inspect.signature(type(block)).parameters}
 

@@ -23,7 +23,6 @@ from ..model.m_step_objective import MStepObjective
 from ..model.posterior import e_step
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
-from ..penalties.penalty import Penalty
 
 Formulation = Literal["primal", "dual", "textbook"]
 
@@ -170,7 +169,8 @@ def _minimize(
         terms.append(graded.set_label("nu <X'LX, A>"))
     constraints: list[cp.Constraint] = []
     for j, block in enumerate(objective.penalties):
-        weight, label = _weight(block, j), block.formula or block.name
+        label = block.formula or block.name
+        weight = cp.Parameter(nonneg=True, name=_weight_name(j), value=block.weight)
         term = block.expression(A, weight)
         if not isinstance(term, int | float):
             terms.append(term.set_label(label))
@@ -211,11 +211,6 @@ def _dual(objective: MStepObjective) -> MStepStatement:
     feasible = cp.PSD(M).set_label("M(p) PSD")
     problem = cp.Problem(cp.Maximize(_add(terms)), [feasible])
     return MStepStatement(problem, "dual", lambda: feasible.dual_value)  # its multiplier
-
-
-def _weight(block: Penalty, number: int) -> cp.Parameter:
-    """The weight of a penalty as a Parameter, which `MStepStatement.update` sets."""
-    return cp.Parameter(nonneg=True, name=_weight_name(number), value=block.weight)
 
 
 def _weight_name(number: int) -> str:

@@ -38,36 +38,6 @@ def posterior_similar(s: Array) -> Array:
     return xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
 
 
-def dissimilar_loss(s: Array) -> Array:
-    """The loss of a dissimilar pair: -ln p(-1) = log(1 + e^{-s}), from eq. (8)."""
-    xp = namespace(s)
-    return xp.clip(-s, min=0.0) + xp.log1p(xp.exp(-xp.abs(s)))
-
-
-def posterior_entropy(s: Array) -> Array:
-    """The entropy H(p) of the posterior, in nats: the unlabeled term of eq. (7)."""
-    xp = namespace(s)
-    size = xp.abs(s)
-    decay = xp.exp(-size)
-    return xp.log1p(decay) + size * (decay / (1.0 + decay))
-
-
-def soft_label(s: Array, sharpness: float) -> Array:
-    """The soft label q(+1) = sigma(-sharpness * s); with sharpness = 1 + mu it is eq. (10)."""
-    return posterior_similar(sharpness * s)
-
-
-def sharpened_surprise(s: Array, sharpness: float) -> Array:
-    """The unlabeled term of J, minimized over the soft label.
-
-    min_q E_q(-ln p) - H(q)/a = log(1 + e^{-|s|}) - log(1 + e^{-a|s|})/a with a = sharpness:
-    (a - 1)/a times the Renyi entropy of order a (derived here, not in the paper).
-    """
-    xp = namespace(s)
-    size = xp.abs(s)
-    return xp.log1p(xp.exp(-size)) - xp.log1p(xp.exp(-sharpness * size)) / sharpness
-
-
 def binary_entropy(p: Array) -> Array:
     """The entropy -p ln p - (1 - p) ln(1 - p) of a probability, accurate for every p in [0, 1]."""
     of_similar, of_dissimilar = negative_logs(p)
@@ -105,7 +75,7 @@ class SoftLabels:
     def on(self, batch: PairBatch, *distances: Array) -> Array | float:
         """The soft labels of a batch of pairs, given its distances under `metric`."""
         if self.metric is not None:
-            return soft_label(distances[0] - self.threshold, self.sharpness)
+            return posterior_similar(self.sharpness * (distances[0] - self.threshold))
         if self.table is not None and isinstance(batch, Block):
             return self.table[batch.rows, batch.columns]
         return 0.0
@@ -196,7 +166,8 @@ def e_step(
     for start in range(0, len(q), rows):
         i, j = pairs.unlabeled[start : start + rows].T
         V = pairs.points[i] - pairs.points[j]
-        q[start : start + rows] = soft_label(np.einsum("ij,ij->i", V @ matrix, V) - eta, a)
+        s = np.einsum("ij,ij->i", V @ matrix, V) - eta
+        q[start : start + rows] = posterior_similar(a * s)
     return q
 
 
@@ -216,7 +187,8 @@ class LogisticLoss:
 
     def value(self, s: Array) -> Array:
         """The loss log(1 + e^{-s}) at each score."""
-        return dissimilar_loss(s)
+        xp = namespace(s)
+        return xp.clip(-s, min=0.0) + xp.log1p(xp.exp(-xp.abs(s)))
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of the loss and its derivatives at each score.
@@ -262,7 +234,9 @@ class SharpenedLoss:
 
     def value(self, s: Array) -> Array:
         """The loss log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a at each score."""
-        return sharpened_surprise(s, self.sharpness)
+        xp = namespace(s)
+        size = xp.abs(s)
+        return xp.log1p(xp.exp(-size)) - xp.log1p(xp.exp(-self.sharpness * size)) / self.sharpness
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of the loss, its derivatives at each score, and the excess.
@@ -301,7 +275,10 @@ class EntropyLoss:
 
     def value(self, s: Array) -> Array:
         """The entropy H(sigma(s)) at each score."""
-        return posterior_entropy(s)
+        xp = namespace(s)
+        size = xp.abs(s)
+        decay = xp.exp(-size)
+        return xp.log1p(decay) + size * (decay / (1.0 + decay))
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of the entropy and its derivatives at each score.

@@ -50,9 +50,9 @@ def check_number(value: Any, name: str, minimum: float, strict: bool = False) ->
     return number
 
 
-def check_count(value: Any, name: str, minimum: int = 1) -> int:
-    """Check that `value` is an integer >= `minimum`; 500.0 is one, 2.5 is not."""
-    number = check_number(value, name, minimum)
+def check_count(value: Any, name: str) -> int:
+    """Check that `value` is an integer >= 1; 500.0 is one, 2.5 is not."""
+    number = check_number(value, name, 1)
     if not number.is_integer():
         raise ValueError(f"{name}={number:g} is not an integer: give one.")
     return int(number)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import add_legend, enlarge_text, new_figure, save
+from .style import add_legend, enlarge_text, new_figure
 
 
 class Layout(NamedTuple):
@@ -53,7 +53,9 @@ class Display(ABC):
         add_legend(figure, panels)
         for panel in panels:
             enlarge_text(panel)
-        return save(figure, file)
+        if file is not None:
+            figure.savefig(file)
+        return figure
 
     @abstractmethod
     def _draw(self, *axes: Axes) -> None:

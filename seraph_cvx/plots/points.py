@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.checks import FloatArray, check_number, check_points, is_known
@@ -21,7 +22,6 @@ from .style import (
     SLIDE_WIDTH,
     UNLABELED,
     legible,
-    white_border,
 )
 
 MARGIN = 0.25
@@ -119,7 +119,7 @@ def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: floa
     margin = MARGIN * diameter
     ax.update_datalim(np.clip(edge, low - margin, high + margin))
     line = Line2D(*edge.T, color="black", linewidth=2, zorder=4, label="v'Av = η")
-    line.set_path_effects(white_border(4.5))
+    line.set_path_effects([withStroke(linewidth=4.5, foreground="white")])  # seen on any ground
     ax.add_artist(line)  # unlike ax.plot, it leaves the limits alone
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
@@ -55,20 +53,13 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     return figure
 
 
-def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
-    """Save a figure where a path is given, and return it."""
-    if path is not None:
-        figure.savefig(path)
-    return figure
-
-
-def picture_bytes(figure: Figure, ending: str, dpi: float = 96) -> bytes:
+def picture_bytes(figure: Figure, ending: str) -> bytes:
     """Write a figure as PNG with the dots per inch of a page, or as SVG or PDF.
 
     The same figure gives the same bytes: there is no date in them.
     """
     content = io.BytesIO()
-    resolution = dpi if ending == "png" else "figure"
+    resolution: Any = 96 if ending == "png" else "figure"
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "seraph-cvx"}):
         figure.savefig(content, format=ending, dpi=resolution, metadata=UNDATED.get(ending))
     return content.getvalue()
@@ -102,11 +93,6 @@ def use_decades(ax: Axes, values: ArrayLike) -> None:
     low, high = np.floor(np.nanmin(logs) - 0.15), np.ceil(np.nanmax(logs) + 0.15)
     ax.set(yscale="log", ylim=(10.0**low, 10.0**high))
     ax.yaxis.set_minor_formatter(NullFormatter())
-
-
-def white_border(width: float) -> list[Any]:
-    """The path effects of lines and letters that are seen on any ground."""
-    return [withStroke(linewidth=width, foreground="white")]
 
 
 def add_legend(figure: Figure, axes: Iterable[Axes]) -> None:

@@ -146,7 +146,12 @@ class _CbfReader:
             self.read(part)
         if not self.sense or not seen & {"VAR", "PSDVAR"}:
             raise self.file.wrong("the file has no OBJSENSE or no variables: get it again.")
-        return self.stated()
+        begins, first = dict[str, Array](), 1  # the rows where the blocks of each part begin
+        for part, blocks in self.blocks.items():
+            sizes = [k * (k + 1) // 2 if kind == "PSD" else k for kind, k in blocks]
+            begins[part] = first + _begins(sizes)
+            first = begins[part][-1]
+        return self.stated(begins)
 
     def integers(self, count: int = 1) -> list[int]:
         """The integers of the next line, none negative."""
@@ -200,15 +205,6 @@ class _CbfReader:
         if sum(size for _, size in self.blocks[part]) != total:
             raise self.file.wrong(f"the cones of {part} do not have {total} rows together.")
 
-    def begins(self) -> dict[str, Array]:
-        """The rows where the blocks of each part begin, and the last one ends."""
-        found, first = {}, 1
-        for part, blocks in self.blocks.items():
-            sizes = [k * (k + 1) // 2 if kind == "PSD" else k for kind, k in blocks]
-            found[part] = first + _begins(sizes)
-            first = found[part][-1]
-        return found
-
     def places(
         self, table: Table, all_begins: dict[str, Array], parts: tuple[str, ...], none: int
     ) -> Array:
@@ -225,9 +221,8 @@ class _CbfReader:
                 place = begins[0] + table.index(part, 0, begins[-1] - begins[0] - 1)
         return place
 
-    def stated(self) -> cp.Problem:
+    def stated(self, begins: dict[str, Array]) -> cp.Problem:
         """The problem in CVXPY."""
-        begins = self.begins()
         first, end = begins["VAR"][0], begins["PSDVAR"][-1]
         names = [str(k) for k in range(begins["VAR"][-1] - first)]
         for k, (_, order) in enumerate(self.blocks["PSDVAR"]):

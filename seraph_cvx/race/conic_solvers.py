@@ -40,24 +40,21 @@ def conic(
     from ..m_step.conic import options_for
     from ..m_step.statement import build_statement
 
-    def all_options(seconds: float) -> dict[str, Any]:
-        known = options_for(solver, tol, seconds if solver in TIME_LIMITED else None, None)
-        known |= ITERATIONS.get(solver, {})
-        nested = {name: known[name] | given for name, given in options.items()
-                  if isinstance(known.get(name), dict)}  # fmt: skip
-        return known | options | nested
-
     clock = time.perf_counter()
     try:
         statement = build_statement(objective, formulation)
     except NotImplementedError as error:  # of a penalty without a dual statement
         raise NotForThisProblem(str(error)) from error
     stated = time.perf_counter() - clock
-    run = solve_timed(
-        statement.problem,
-        solver,
-        lambda elapsed: all_options(max(0.1, time_limit - stated - elapsed)),
-    )
+
+    def all_options(elapsed: float) -> dict[str, Any]:
+        seconds = max(0.1, time_limit - stated - elapsed) if solver in TIME_LIMITED else None
+        known = options_for(solver, tol, seconds, None) | ITERATIONS.get(solver, {})
+        nested = {name: known[name] | given for name, given in options.items()
+                  if isinstance(known.get(name), dict)}  # fmt: skip
+        return known | options | nested
+
+    run = solve_timed(statement.problem, solver, all_options)
     metric = None if run.status == FAILED else statement.metric
     said = run.status, run.status == "optimal", run.iterations
     return Attempt(metric, *said, stated + run.compile_seconds, run.solve_seconds)

@@ -99,7 +99,7 @@ class RaceTimes:
         return shifted_geometric_mean(self.seconds(kind)[self.labels.index(label)])
 
 
-def time_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
+def time_table(race: Race, tol: float) -> ResultTable:
     """Every entrant at one tolerance: solved instances, mean times, and how they compare with ours.
 
     Below are best-of rows: on each instance the fastest of a solver's settings and formulations
@@ -109,7 +109,7 @@ def time_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
     rows = []
     for merged in (False, True):
         times = RaceTimes(race, tol, merged)
-        own = times.labels.index(ours) if ours in times.labels else None
+        own = times.labels.index(OURS) if OURS in times.labels else None
         for k, label in enumerate(times.labels):
             settings = {label_of(row) for row in race.rows if solver_of(row) == label}
             if merged and len(settings) < 2:
@@ -120,7 +120,7 @@ def time_table(race: Race, tol: float, ours: str = OURS) -> ResultTable:
                 row |= _compared(times, kind, k, own)
             rows.append(row)
     title = f"Times to a tolerance of {tol:g}, failures at {race.time_limit or 0.0:g} s"
-    return ResultTable(f"{title}, and as multiples of those of {ours}", rows)
+    return ResultTable(f"{title}, and as multiples of those of {OURS}", rows)
 
 
 def _compared(times: RaceTimes, kind: str, other: int, own: int | None) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class _Problem:
 
     objective: MStepObjective
     deadline: float
-    passes: int = field(default=0, init=False)
+    passes: int = 0
 
     def __post_init__(self) -> None:
         size = np.diag(self.objective.pair_moment + self.objective.regularizer)

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -76,13 +76,13 @@ class FactorSearch:
     watch: Watch | None = None
     least_fall: float = 0.0
     trusts_estimates: bool = True  # of the gradient, where they say that the rank is enough
-    steps: int = field(default=0, init=False)
-    passes: int = field(default=0, init=False)
-    radius: float = field(default=0.0, init=False)  # of the trust region
-    level: float = field(default=0.0, init=False)  # no step where the steepness is within it
-    start_value: float = field(default=np.nan, init=False)
-    is_stopped: bool = field(default=False, init=False)
-    estimate: FloatArray | None = field(default=None, init=False)  # Cholesky factor of a Hessian
+    steps: int = 0
+    passes: int = 0
+    radius: float = 0.0  # of the trust region
+    level: float = 0.0  # no step where the steepness is within it
+    start_value: float = np.nan
+    is_stopped: bool = False
+    estimate: FloatArray | None = None  # Cholesky factor of a Hessian
 
     def run(self, L: FloatArray, level: float = 0.0) -> FactorPoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -128,17 +129,13 @@ def profile_grid(data: ClaimData, sign: float) -> list[ProfilePoint]:
 
 def best_kappa(data: ClaimData, sign: float) -> ProfilePoint:
     """Find the best kappa of one sign, by a grid and a search around its best point."""
-    best = min(profile_grid(data, sign), key=_value)
+    best = min(profile_grid(data, sign), key=attrgetter("value"))
 
     def near(log_share: float) -> ProfilePoint:
         return profile(data, best.kappa * float(np.exp(log_share)))
 
     found = minimize_scalar(lambda x: near(x).value, bounds=(-0.5, 0.5), options={"xatol": 1e-6})
-    return min(near(found.x), best, key=_value)
-
-
-def _value(point: ProfilePoint) -> float:
-    return point.value
+    return min(near(found.x), best, key=attrgetter("value"))
 
 
 def check_kappa_sign(data: ClaimData) -> Evidence:

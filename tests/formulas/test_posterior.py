@@ -47,12 +47,12 @@ def sharpened(s, a):
     ("function", "formula"),
     [
         (posterior.posterior_similar, lambda s: sigma(-s)),
-        (posterior.dissimilar_loss, surprise),
-        (posterior.posterior_entropy, lambda s: entropy(sigma(s))),
+        (posterior.LOGISTIC.value, surprise),
+        (posterior.EntropyLoss().value, lambda s: entropy(sigma(s))),
         (posterior.EntropyLoss().slope, lambda s: -s * sigma(s) * sigma(-s)),
-        (lambda s: posterior.soft_label(s, SHARPNESS), sharpened_label),
-        (lambda s: posterior.sharpened_surprise(s, 1.7), lambda s: sharpened(s, 1.7)),
-        (lambda s: posterior.sharpened_surprise(s, 0.6), lambda s: sharpened(s, 0.6)),
+        (lambda s: posterior.posterior_similar(SHARPNESS * s), sharpened_label),
+        (posterior.SharpenedLoss(1.7).value, lambda s: sharpened(s, 1.7)),
+        (posterior.SharpenedLoss(0.6).value, lambda s: sharpened(s, 0.6)),
     ],
 )
 def test_closed_form_in_decimals(function, formula):
@@ -73,7 +73,7 @@ def test_formulas_agree_products_of_factors_with_one_logarithm_per_pair(threshol
     d[0] = 0.0
     s = d - threshold
     found = LOGISTIC.sums(s.copy())
-    assert found.total == pytest.approx(float(np.sum(posterior.dissimilar_loss(s))), rel=1e-12)
+    assert found.total == pytest.approx(float(np.sum(posterior.LOGISTIC.value(s))), rel=1e-12)
     np.testing.assert_allclose(
         found.slope, -posterior.posterior_similar(s), rtol=1e-12, atol=1e-120
     )

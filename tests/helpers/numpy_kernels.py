@@ -11,7 +11,6 @@ from seraph_cvx.model.posterior import (
     EntropyLoss,
     SharpenedLoss,
     binary_entropy,
-    dissimilar_loss,
     negative_logs,
     posterior_similar,
 )
@@ -119,7 +118,7 @@ def weighted_bounds(sides, width, labels, Z, pairs):
         x = (np.maximum(upper, 0.0) - below) * sharpness
         w, others = np.where(x > largest, 0.0, posterior_similar(x) * fewer), q
     else:
-        w, losses = posterior_similar(s), dissimilar_loss(s)
+        w, losses = posterior_similar(s), LOGISTIC.value(s)
         rests = (1.0 - w) * negative_logs(w)[1]
         others = q * np.maximum(upper, 0.0) if pairs.kind == "soft labels" else others
     terms = (losses, binary_entropy(w), w, rests, others)
