@@ -83,11 +83,11 @@ class LinearProgram:
 
     @cached_property
     def opposite(self) -> dict[int, int]:
-        """The other bound of each variable that two inequalities fix: signs are opposite."""
+        """Of each inequality that is a bound of a fixed variable, the row that is the other one."""
         pairs = [(i, k) for i, k in zip(*self.bounds, strict=True) if min(i, k) >= 0 and i != k]
-        equal = self.is_equation
-        fixed = {i: k for i, k in pairs if not equal[[i, k]].any() and self.end(i) == self.end(k)}
-        return fixed | {k: i for i, k in fixed.items()}
+        fixed = [(i, k) for i, k in pairs if self.end(i) == self.end(k)]
+        both = [*fixed, *((k, i) for i, k in fixed)]
+        return {i: k for i, k in both if not self.is_equation[i]}
 
     def coefficient(self, i: int) -> Rational:
         """The coefficient of a row with one variable."""

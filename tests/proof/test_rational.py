@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -64,6 +65,14 @@ def test_a_variable_fixed_by_two_inequalities_is_held_by_the_one_of_its_sign(cos
         assert vertex.active == [met]
         assert not vertex.dual
         assert vertex.weights == [1 / abs(program.coefficient(met))]
+
+
+def test_a_variable_fixed_by_an_equation_is_held_by_it_where_its_bound_has_the_wrong_sign():
+    program = program_of([[1.0], [-1.0]], [1.0, -1.0], [-1.0])
+    program = replace(program, is_equation=np.array([True, False]))
+    vertex = program.vertex([1])
+    assert vertex.active == [0]
+    assert not vertex.dual
 
 
 def test_a_conflict_is_read_off_the_ray_of_highs(monkeypatch):
