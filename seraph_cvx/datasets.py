@@ -37,7 +37,7 @@ class Sampling:
     @property
     def labeled(self) -> NDArray[np.bool_]:
         """Which training points have a known class."""
-        return self.y != -1
+        return np.asarray(self.y != -1)
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> tuple[Any, Any]:
@@ -191,7 +191,7 @@ def halve_images(X: ArrayLike) -> NDArray[np.float64]:
             "even number of pixels a side."
         )
     blocks = images.reshape(-1, side // 2, 2, side // 2, 2)
-    return blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1)
+    return np.asarray(blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1))
 
 
 def _balance() -> tuple[Any, Any]:

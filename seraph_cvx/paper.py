@@ -40,7 +40,7 @@ def differences(X: Array, pairs: Index) -> Array:
 def squared_distances(X: Array, pairs: Index, A: Array) -> Array:
     """The squared Mahalanobis distances of Section 2.1: (x_i - x_j)' A (x_i - x_j)."""
     V = differences(X, pairs)
-    return np.sum((V @ A) * V, axis=1)
+    return np.asarray(np.sum((V @ A) * V, axis=1))
 
 
 def entropy(p: Array) -> Array:

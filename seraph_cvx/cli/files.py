@@ -1,4 +1,4 @@
-"""Files of a command, checked before its work."""
+"""Files and memory of a command, checked before its work."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import csv
 import errno
 import io
 import os
+import re
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -64,3 +66,17 @@ def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     write_whole(path, text.getvalue().encode())
+
+
+def free_bytes() -> int:
+    """The memory that is free without swapping, or else all memory; on Windows infinite."""
+    try:
+        memory = Path("/proc/meminfo").read_text("ascii")
+    except OSError:
+        memory = ""  # not Linux
+    available = re.search(r"^MemAvailable: *(\d+)", memory, re.M)
+    if available:
+        return int(available[1]) * 1024
+    if hasattr(os, "sysconf"):
+        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return sys.maxsize

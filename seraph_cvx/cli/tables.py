@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra, counted
-from .files import TableError, require_file
+from .files import TableError, free_bytes, require_file
 from .main import FIRST, TABLE, listed
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 
 GROUPED = re.compile("[+-]?\\d{1,3}([,.'\u2019 \u00a0\u202f]\\d{3})+([.,]\\d+)?")
 """A number with marks between its thousands."""
+
+LARGEST_PIPE = 2**30
+"""Bytes that are read from a pipe, at most: one may never end."""
+
+MEMORY = 20
+"""Times its bytes a table takes: a cell of five letters some eighty, as a string and in lists."""
 
 MOST_PLACES = 10
 """How many places in a table a message lists, so that it can be read."""
@@ -160,10 +166,25 @@ class Reading(Notation):
 # Text and rows
 
 
+def _read_bytes(path: Path) -> bytes:
+    """The content of a file or pipe, if it fits into memory."""
+    require_file(path)
+    needed, free = MEMORY * path.stat().st_size, free_bytes()
+    if needed > free:
+        raise TableError(
+            f"The table {path} needs about {needed / 2**30:.0f} GiB of memory, and "
+            f"{free / 2**30:.1f} GiB are free: take a random sample of its rows, or fewer columns."
+        )
+    with path.open("rb") as file:
+        content = file.read(-1 if path.is_file() else LARGEST_PIPE + 1)
+    if not path.is_file() and len(content) > LARGEST_PIPE:
+        raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
+    return content
+
+
 def _decoded(path: Path, encoding: str | None) -> str:
     """The text of a file; an error names its first line that is none."""
-    require_file(path)
-    content = path.read_bytes()
+    content = _read_bytes(path)
     if encoding is None and b"\0" in content:
         raise TableError(
             f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8, or "

@@ -96,7 +96,7 @@ class Block:
     def similar(self) -> FloatArray:
         """1 for each pair of one class, else 0; of blocks with classes."""
         rows, columns = self.classes or (np.zeros(0), np.zeros(0))
-        return self.pairs_of((rows[:, None] == columns).astype(np.float64))
+        return np.asarray(self.pairs_of((rows[:, None] == columns).astype(np.float64)))
 
     @cached_property
     def _entries(self) -> IntArray | None:

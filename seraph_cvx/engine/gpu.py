@@ -124,7 +124,7 @@ class GpuPass:
         """Half the gradient with respect to the factor, X'(Deg(W) - W) Y."""
         summed = self.sums[1]
         of_pairs = summed[:, -1:] * self.Y - summed[:, :-1]
-        return to_host(self.pairs.X.T @ of_pairs)
+        return np.asarray(to_host(self.pairs.X.T @ of_pairs))
 
     @property
     def gradient(self) -> FloatArray:
@@ -140,7 +140,7 @@ class GpuPass:
             Z = pairs.kernels.padded([some])
             product = pairs.kernels.upper_product(self._sides, Z, pairs.parts)
             half[:, features] -= X.T @ product[: len(X), : some.shape[1]]
-        return to_host(half + half.T)
+        return np.asarray(to_host(half + half.T))
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative of `half_gradient` along D, in single precision."""
@@ -154,7 +154,7 @@ class GpuPass:
             W_summed[:n, -1:] * E - W_summed[:n, :rho]
             + T_summed[:n, rho : rho + 1] * self.Y - T_summed[:n, :rho]
         )  # fmt: skip
-        return to_host(pairs.X.T @ product)
+        return np.asarray(to_host(pairs.X.T @ product))
 
     @cached_property
     def _direction(self) -> Array:

@@ -256,7 +256,7 @@ class PairMoments:
             unweighted = replace(sums, labels=sums.labels.unweighted)
             once = unweighted.over_labeled([], each_labeled)[1]
         rest = sums.n_points * squares - np.outer(total, total) - once
-        return labeled + self.unlabeled_weight * rest
+        return np.asarray(labeled + self.unlabeled_weight * rest)
 
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])

@@ -570,11 +570,11 @@ class ListPass:
         """What phi'' adds to the Hessian as a matrix: sum_k 2 phi'' (v_k y_k')(v_k y_k')'."""
         V = self.pairs.differences @ self.pairs.X
         products = np.einsum("ki,kj->kij", V, self.U).reshape(len(V), -1)
-        return products.T @ (2.0 * self.second[:, None] * products)
+        return np.asarray(products.T @ (2.0 * self.second[:, None] * products))
 
     def weights_hessian_product(self, moved: NDArray[np.bool_], d: FloatArray) -> FloatArray:
         squares = np.square(self.pairs.differences @ self.pairs.X[:, moved])
-        return (self.second * (squares @ d)) @ squares
+        return np.asarray((self.second * (squares @ d)) @ squares)
 
     def curvature(self, S: FloatArray) -> float:
         F = self.pairs.differences @ (self.pairs.X @ S)
@@ -582,7 +582,7 @@ class ListPass:
 
     def _collected(self, of_pairs: FloatArray) -> FloatArray:
         """The sum of v_k times the row of each pair: X'B' times the rows."""
-        return self.pairs.X.T @ (self.pairs.transposed @ of_pairs)
+        return np.asarray(self.pairs.X.T @ (self.pairs.transposed @ of_pairs))
 
 
 PairPass: TypeAlias = BlocksPass | ListPass

@@ -255,4 +255,4 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
         distances, threshold = self.pair_distance(pairs), self.threshold_
         # the sign is exact; below a negative threshold no probability is as large as 1/2
         scores = (distances - threshold) * (distances + abs(threshold))
-        return posterior_similar(scores)
+        return np.asarray(posterior_similar(scores))

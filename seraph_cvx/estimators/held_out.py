@@ -134,7 +134,7 @@ def class_probabilities(
     """
     if name == "vote":
         votes = [class_probabilities(one, points, codes, L, X) for one in MEMBERS]
-        return np.mean(votes, axis=0)
+        return np.asarray(np.mean(votes, axis=0))
     kind = name.removeprefix("plain-")
     if kind == name:
         points, X = points @ L.T, X @ L.T

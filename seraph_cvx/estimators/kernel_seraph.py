@@ -127,11 +127,11 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""
-        return self._centered(self._kernel_with(points)) @ self.axes_
+        return np.asarray(self._centered(self._kernel_with(points)) @ self.axes_)
 
     def _centered(self, K: FloatArray) -> FloatArray:
         """Center a kernel: the inner products of phi(x) - mean with the phi(x_i) - mean."""
-        return K - K.mean(axis=1)[:, None] - self._row_means + self._mean
+        return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
 
     def _kernel_with(self, points: FloatArray) -> FloatArray:
         """The kernel of any points with those of the fit."""

@@ -169,7 +169,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "From indices make them by X[pairs]."
             )
         differences = self._coordinates(P[:, 0]) - self._coordinates(P[:, 1])
-        return np.linalg.norm(differences @ self.components_.T, axis=1)
+        return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
         """Score the similarity of each pair: minus its distance, so larger is more similar."""
@@ -278,7 +278,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         F = self.__dict__.get(factor)
         if F is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return F @ F.T
+        return np.asarray(F @ F.T)
 
     def _keep_metric(self, metric: FloatArray | Factor) -> FloatArray:
         """Keep the metric, or its factor, and its components; return all of these."""

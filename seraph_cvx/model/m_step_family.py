@@ -74,11 +74,11 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
     if moments.unlabeled_weight > 0.0:
-        return np.ptp(sums.points, axis=0) > 0.0
+        return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
     if sums.class_layout is not None:
-        return np.ptp(sums.given[sums.labels.members], axis=0) > 0.0
+        return np.asarray(np.ptp(sums.given[sums.labels.members], axis=0) > 0.0)
     i, j = sums.labels.listed.T
-    return np.any(sums.given[i] != sums.given[j], axis=0)
+    return np.asarray(np.any(sums.given[i] != sums.given[j], axis=0))
 
 
 def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> DualCoordinates | None:

@@ -418,7 +418,7 @@ class MStepObjective:
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
         if eigenvalues[0] <= self.zero_eigenvalue:
             u = self.basis.matrix @ vectors[:, 0]
-            return u / np.linalg.norm(u)
+            return np.asarray(u / np.linalg.norm(u))
         if self.has_soft_labels or self.manifold_term is not None or self.penalties:
             return None
         n_varying = np.count_nonzero(np.diag(self.moments.everything))
@@ -443,7 +443,7 @@ class MStepObjective:
         V = V / np.maximum(np.max(np.abs(V), axis=1, keepdims=True), np.finfo(np.float64).tiny)
         N = np.linalg.svd(np.linalg.qr(V, mode="r"))[2][rank:].T / scale[:, None]
         u = N @ np.linalg.eigh(self.moments.along(N))[1][:, -1]
-        return u / np.linalg.norm(u)
+        return np.asarray(u / np.linalg.norm(u))
 
     @property
     def lipschitz_bound(self) -> float:

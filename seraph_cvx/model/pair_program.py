@@ -103,7 +103,8 @@ class PairProgram:
         """A pass over all pairs: on a GPU, in this process, or on another device."""
         gpu = self.gpu_pairs
         if gpu is not None and L.shape[1] <= gpu.most_columns:
-            return gpu.pass_at(L)
+            whole: WholePass = gpu.pass_at(L)
+            return whole
         if self.sums.remote is None:
             return self._all_pairs.at(L, keep=self._keeps_pairs)
         total, push = self._losses(L @ L.T, with_gradient=True)
@@ -133,8 +134,8 @@ class PairProgram:
     def _hessian(self, L: FloatArray, whole: WholePass, rough: bool) -> FactorHessian:
         """Second derivatives at L: of all pairs if there is a pass over them, or an estimate."""
         if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
-            some: Any = self.gpu_pairs.few  # all points, where they are not many
-            return some.pass_at(L)
+            some: FactorHessian = self.gpu_pairs.few.pass_at(L)  # of all, where they are not many
+            return some
         n, m = self.sums.points.shape
         if rough and self._n_rough_points < n:
             return self._sampled_hessian(L, whole.half_gradient, [self._some_points.at(L)])
@@ -175,7 +176,7 @@ class PairProgram:
         H = np.sum([some.curvature_matrix() for some in passes], axis=0)
         for column in range(rank):
             H.reshape(m, rank, m, rank)[:, column, :, column] += S
-        return 2.0 * H
+        return np.asarray(2.0 * H)
 
     def _sampled_hessian(
         self, L: FloatArray, half_gradient: FloatArray, passes: Sequence[PairPass]
@@ -370,12 +371,12 @@ class _SampledHessian(NamedTuple):
     def gradient(self) -> FloatArray:
         """The gradient with respect to the metric, S."""
         parts = [some.gradient for some in self.passes]
-        return np.sum([*parts, self.missing], axis=0)
+        return np.asarray(np.sum([*parts, self.missing], axis=0))
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative along D of half the gradient with respect to the factor."""
         parts = [some.hessian_product(D) for some in self.passes]
-        return np.sum([*parts, self.missing @ D], axis=0)
+        return np.asarray(np.sum([*parts, self.missing @ D], axis=0))
 
 
 class WeightsPoint(NamedTuple):
@@ -452,4 +453,4 @@ class _PenalizedHessian(NamedTuple):
         moved = self.mapped @ (self.basis @ D).T
         bend = np.sum([term.bend(moved + moved.T) for term in self.terms], axis=0)
         more = self.gradient @ D + self.basis.T @ (bend @ self.mapped)
-        return self.pairs.hessian_product(D) + more
+        return np.asarray(self.pairs.hessian_product(D) + more)

@@ -56,7 +56,7 @@ def _add_runs(table: FloatArray) -> FloatArray:
     full = count // width * width
     fewer = np.add.reduce(table[:, :full].reshape(len(table), -1, width), axis=1)
     fewer[:, : count - full] += table[:, full:]
-    return fewer
+    return np.asarray(fewer)
 
 
 def totals_chain(count: int) -> int:

@@ -145,7 +145,7 @@ def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
     bad = np.flatnonzero(np.isinf(labels))
     if len(bad):
         raise ValueError(f"y[{bad[0]}] is {labels[bad[0]]}: mark an unknown label by -1.")
-    return (labels != UNKNOWN) & ~np.isnan(labels)
+    return np.asarray((labels != UNKNOWN) & ~np.isnan(labels))
 
 
 def _is_unknown(label: Any) -> bool:

@@ -52,4 +52,4 @@ def component_roots(n: int, links: IntArray) -> IntArray:
     i, j = links.T
     graph = scipy.sparse.coo_array((np.ones(len(links)), (i, j)), shape=(n, n))
     component = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
-    return np.unique(component, return_index=True)[1][component]
+    return np.asarray(np.unique(component, return_index=True)[1][component])

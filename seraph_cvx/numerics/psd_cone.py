@@ -40,7 +40,7 @@ def congruence(T: FloatArray, R: FloatArray) -> FloatArray:
     columns = np.frexp(np.max(np.abs(np.ldexp(T, rows[:, None])), axis=0, initial=0.0))[1]
     scaled = np.ldexp(T, rows[:, None] - columns)
     inner = np.ldexp(R, -(rows[:, None] + rows))
-    return np.ldexp(scaled.T @ inner @ scaled, columns[:, None] + columns)
+    return np.asarray(np.ldexp(scaled.T @ inner @ scaled, columns[:, None] + columns))
 
 
 def project(A: FloatArray) -> FloatArray:
@@ -52,7 +52,7 @@ def project(A: FloatArray) -> FloatArray:
     if not len(eigenvalues) or eigenvalues[0] >= 0.0:
         return A
     kept = vectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
-    return kept @ kept.T
+    return np.asarray(kept @ kept.T)
 
 
 def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
@@ -158,7 +158,7 @@ def whiten(
         null = np.hstack([faint @ vectors[:, ~seen], null])
     if null.size and np.any(regularizer):
         T = _orthogonalize(T, moment, regularizer)
-    return T
+    return np.asarray(T)
 
 
 def _orthogonalize(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArray:
@@ -174,7 +174,7 @@ def _orthogonalize(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArr
     size = float(np.max(np.abs(N).T @ np.abs(R) @ np.abs(N)))
     felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * size
     N = N @ vectors[:, felt]
-    return T - N @ ((N.T @ R @ T) / penalties[felt][:, None])
+    return np.asarray(T - N @ ((N.T @ R @ T) / penalties[felt][:, None]))
 
 
 def complete_basis(T: FloatArray, R: FloatArray) -> FloatArray:
@@ -234,7 +234,7 @@ def check_metric(
 def symmetric_root(A: FloatArray) -> FloatArray:
     """The symmetric PSD square root A^{1/2}, which turns points as little as possible."""
     eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
-    return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
+    return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
 
 
 def inverse_factor(matrix: FloatArray) -> FloatArray | None:

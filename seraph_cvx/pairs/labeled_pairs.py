@@ -123,7 +123,7 @@ class ClassLabels:
         """Pairs that connect the points of each class: each with the first of its class."""
         _, first, number = np.unique(self.classes, return_index=True, return_inverse=True)
         links = self.members[np.column_stack([first[number], np.arange(len(number))])]
-        return links[links[:, 0] != links[:, 1]]
+        return np.asarray(links[links[:, 0] != links[:, 1]])
 
     @property
     def labeled_links(self) -> IntArray:

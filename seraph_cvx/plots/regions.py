@@ -45,12 +45,12 @@ class NearestLabeled:
         """The class of the labeled point nearest to each place; missing coordinates are 0."""
         known, k = self.codes >= 0, self.points.shape[1]
         full = np.pad(places, ((0, 0), (0, k)))[:, :k]
-        return self.codes[known][cKDTree(self.points[known]).query(full)[1]]
+        return np.asarray(self.codes[known][cKDTree(self.points[known]).query(full)[1]])
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
         """Which test points have a nearest labeled point of another class."""
-        return self.classify(self.test) != self.test_codes
+        return np.asarray(self.classify(self.test) != self.test_codes)
 
 
 @dataclass(eq=False)

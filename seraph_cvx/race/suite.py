@@ -219,4 +219,4 @@ def _scale(X: FloatArray, scaling: str) -> FloatArray:
         shift = np.array([math.fsum(column) / n for column in X.T])
         squares = [math.fsum(column) / n for column in np.square(X - shift).T]
         spread = np.where(np.ptp(X, axis=0) > 0.0, np.sqrt(squares), 0.0)
-    return (X - shift) / np.where(spread > 0.0, spread, 1.0)
+    return np.asarray((X - shift) / np.where(spread > 0.0, spread, 1.0))

@@ -77,7 +77,7 @@ class _Point(NamedTuple):
         starts, columns = number[i] * len(first), number[j]
         H += crossed.reshape(-1)[starts[:, i] + columns[:, j]]
         H += crossed.reshape(-1)[starts[:, j] + columns[:, i]]
-        return H
+        return np.asarray(H)
 
     def _curvatures(self) -> FloatArray:
         """The symmetric matrix W of the second derivatives w_k = c_k phi''(s_k)."""

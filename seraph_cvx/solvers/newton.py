@@ -269,7 +269,7 @@ def _without_faded_columns(current: FactorPoint, L: FloatArray, predicted: float
             faded = L @ rotation[:, is_faded]
             slope = float(np.vdot(current.factor_gradient @ rotation[:, is_faded], faded))
             if current.curvature(faded) - slope <= predicted:
-                return L @ rotation[:, ~is_faded]
+                return np.asarray(L @ rotation[:, ~is_faded])
     return L
 
 
@@ -302,7 +302,7 @@ def _off_the_face(L: FloatArray, gradient: FloatArray) -> FloatArray:
     """The gradient on the directions that are orthogonal to L; zero on those of L."""
     basis = np.linalg.qr(L)[0]
     half = gradient - basis @ (basis.T @ gradient)
-    return half - (half @ basis) @ basis.T
+    return np.asarray(half - (half @ basis) @ basis.T)
 
 
 def _norm(matrix: FloatArray) -> float:
@@ -457,7 +457,7 @@ def leading_factor(objective: MStepObjective, metric: FloatArray | Factor) -> Fl
         return B
     eigenvalues, vectors = np.linalg.eigh(B)
     kept = eigenvalues > 1e-8 * max(float(eigenvalues[-1]), 0.0)
-    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+    return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))
 
 
 def subsampled_objective(

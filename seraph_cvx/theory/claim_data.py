@@ -219,7 +219,7 @@ def prepare_pairs(X: ArrayLike, y: ArrayLike) -> PairSet:
 
 def distances(V: FloatArray, A: FloatArray) -> FloatArray:
     """The squared distance v'Av of each row v."""
-    return np.sum((V @ A) * V, axis=1)
+    return np.asarray(np.sum((V @ A) * V, axis=1))
 
 
 def moment(V: FloatArray, weights: FloatArray) -> FloatArray:

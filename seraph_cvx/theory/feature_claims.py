@@ -121,7 +121,7 @@ def losses(s: FloatArray) -> FloatArray:
 
 def slope(feature: Feature, d: FloatArray) -> FloatArray:
     """The derivative phi', to rounding: the imaginary part of phi(d + ih) / h for a tiny h."""
-    return np.imag(feature(d + 1e-30j)) / 1e-30
+    return np.asarray(np.imag(feature(d + 1e-30j)) / 1e-30)
 
 
 def curvature(feature: Feature, d: FloatArray) -> FloatArray:

@@ -94,6 +94,19 @@ def test_the_table_may_come_through_a_pipe(folder):
     assert (folder / "m.npz").exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_that_does_not_end_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(tables, "LARGEST_PIPE", 1000)
+    os.mkfifo(folder / "endless.csv")
+    writer = subprocess.Popen(["sh", "-c", "yes 1,a > endless.csv"], cwd=folder)
+    try:
+        with pytest.raises(tables.TableError, match="save the table to a file first"):
+            tables.read_table(folder / "endless.csv", "species")
+    finally:
+        writer.kill()
+        writer.wait()
+
+
 # Tables that cannot be read: the file or a replacement in the table, and what is said
 
 BAD_TABLES = {
@@ -245,6 +258,12 @@ def test_a_link_stays_a_link_and_its_file_gets_the_metric(table):
     assert run(FIT, "--out", link).exit_code == 0
     assert link.is_symlink()
     assert target.stat().st_size > 0
+
+
+def test_a_table_that_does_not_fit_into_memory_is_refused_before_the_work(table, monkeypatch):
+    monkeypatch.setattr(tables, "free_bytes", lambda: 100)
+    culprits = ["The table", "memory", "random sample of its rows"]
+    assert_answered_in_words(run("fit small.csv --label species"), culprits)
 
 
 # Tracebacks for those who ask
