@@ -228,6 +228,8 @@ def look_at(context, path):
         page.set_viewport_size({"width": width, "height": 720})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
         assert all(280 <= seen(each)[1] <= width for each in pictures), path.name
+        sliders = page.locator(".moving input[type=range]").all()
+        assert all(each.bounding_box()["width"] > 250 for each in sliders), path.name
     before = [seen(each) for each in moving]
     for (picture, _), each in zip(before, moving, strict=True):
         slider = each.locator("input").first
