@@ -49,16 +49,6 @@ from ..proof.rounding import (
 )
 
 
-def refuse_emulated_float64() -> None:
-    """Raise an ArithmeticError where cuBLAS is told to emulate float64, which no bound covers."""
-    for name in ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"):
-        if os.environ.get(name, "0") not in ("", "0"):
-            raise ArithmeticError(
-                f"The environment variable {name} is set: float64 may be emulated by other "
-                "formats, whose rounding errors no certificate here covers. Unset it."
-            )
-
-
 class Gain(NamedTuple):
     """A lower bound on what concavity adds to the dual value between an anchor a and r.
 
@@ -147,8 +137,13 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
 
     Those over the labels alone are the objective's, and made once. None where they overflow.
     """
-    if objective.pairs.device_array is not None:
-        refuse_emulated_float64()
+    for name in ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"):
+        is_set = os.environ.get(name, "0") not in ("", "0")
+        if is_set and objective.pairs.device_array is not None:
+            raise ArithmeticError(
+                f"The environment variable {name} is set: float64 may be emulated by other "
+                "formats, whose rounding errors no certificate here covers. Unset it."
+            )
     sums, mu, labels = objective.geometry.dual_sums, objective.mu, objective.label_bounds
     slack = score_slack(objective.pairs.n_features, L.shape[1])
     thresholds = Thresholds.of(objective.threshold)

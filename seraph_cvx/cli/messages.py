@@ -46,7 +46,12 @@ REJECTIONS = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
 
 def say(text: str, style: str | None = None, console: Console = screen, hang: int = 0) -> None:
     """Print a result, wrapped in a terminal; what could control it or it lacks is escaped."""
-    lines = encodable(visible(text, but="\n\t"), console.encoding)
+    lines, encoding = visible(text, but="\n\t"), console.encoding
+    try:
+        lines.encode(encoding)
+    except UnicodeEncodeError:  # plain letters for script ones, or escapes
+        plain = unicodedata.normalize("NFKC", lines)
+        lines = plain.encode(encoding, "backslashreplace").decode(encoding)
     if console.is_terminal:
         lines = "\n".join(  # continued as it began, and by `hang` more
             textwrap.fill(
@@ -82,16 +87,6 @@ def _macros() -> Any:
     ours = {"visible": visible, "repr": repr, "counted": counted}
     plain.filters = {**plain.filters, **ours}
     return plain.get_template("cli/messages.txt").module
-
-
-def encodable(text: str, encoding: str) -> str:
-    """Write a text in the characters of an encoding: plain letters for script ones, or escapes."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        plain = unicodedata.normalize("NFKC", text)
-        return plain.encode(encoding, "backslashreplace").decode(encoding)
-    return text
 
 
 def show_table(table: ResultTable, wrapped: str = "detail") -> None:

@@ -224,7 +224,7 @@ class Neighborhood:
         known = scipy.sparse.csr_array(both, shape=(len(members), len(members)))
         return cls(pairs.points[members], known=known)
 
-    def margins(self, L: FloatArray | None = None, rows_at_once: int = 256) -> FloatArray:
+    def margins(self, L: FloatArray | None = None) -> FloatArray:
         """How much nearer similar points are than dissimilar ones, by L'L; by default Euclid's.
 
         ln(b/a) for the distances a and b to the nearest similar and to the nearest dissimilar
@@ -234,7 +234,7 @@ class Neighborhood:
         Z = self.points if L is None else self.points @ L.T
         Z = Z - Z.mean(axis=0)
         squares, found = np.sum(np.square(Z), axis=1), []
-        for chunk in np.array_split(self.rows, -(-len(self.rows) // rows_at_once)):
+        for chunk in np.array_split(self.rows, -(-len(self.rows) // 256)):
             distances = squares[chunk, None] + squares - 2.0 * Z[chunk] @ Z.T
             np.maximum(distances, 0.0, out=distances)
             distances[self.groups[chunk, None] == self.groups] = np.inf

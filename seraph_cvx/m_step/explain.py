@@ -185,7 +185,10 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
     else:
         is_affine = all(arg.is_affine() for arg in constraint.args)
         rule = "affine on both sides" if is_affine else "convex <= concave"
-        name = label or _formula(constraint)
+        name = label or _readable(str(constraint.format_labeled()))
+        if not label and ("\n" in name or len(name) > MOST_SHOWN):
+            sign = "==" if isinstance(constraint, Equality) else "<="
+            name = f" {sign} ".join(_name(arg) for arg in constraint.args)
         if is_affine and not label and all(map(_holds, constraint.args)):
             children = []  # the name is the formula itself
     if doubt := _doubt(constraint):
@@ -198,15 +201,6 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
 def _holds(expression: Any) -> bool:
     """Whether no part of an expression is in doubt."""
     return not any(_doubt(node) for node, _ in subexpressions(expression))
-
-
-def _formula(constraint: Any) -> str:
-    """A constraint in CVXPY's words, or in shorter ones where these take several lines."""
-    text = _readable(str(constraint.format_labeled()))
-    if "\n" not in text and len(text) <= MOST_SHOWN:
-        return text
-    sign = "==" if isinstance(constraint, Equality) else "<="
-    return f" {sign} ".join(_name(arg) for arg in constraint.args)
 
 
 def _is_leaf(expression: Any) -> bool:

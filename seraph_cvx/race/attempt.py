@@ -102,10 +102,6 @@ class Entrant:
         """Call the function that solves, with all its arguments."""
         return self.load()(instance, tol, time_limit, *self.extra, **dict(self.options))
 
-    def tuned(self, **options: Any) -> Entrant:
-        """The same solver with documented options that help it here, called "-tuned"."""
-        return replace(self, solver=self.solver + TUNED_SUFFIX, options=tuple(options.items()))
-
     def with_options(self, options: Mapping[str, Any]) -> Entrant:
         """The same solver with its own options, which become part of its name.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -19,7 +20,14 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..solvers.solution import MStepSolution, Status, gradient_method, newton_method
-from .attempt import Attempt, Entrant, NotForThisProblem, chosen_entrants, returned_by
+from .attempt import (
+    TUNED_SUFFIX,
+    Attempt,
+    Entrant,
+    NotForThisProblem,
+    chosen_entrants,
+    returned_by,
+)
 from .conic_solvers import conic_entrants
 from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
 
@@ -92,14 +100,20 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
     """
     kinds = {
         "conic": conic_entrants(),
-        "formula": NONLINEAR_ENTRANTS,
-        "factor": FACTOR_ENTRANTS,
+        "formula": [*NONLINEAR_ENTRANTS],
+        "factor": [*FACTOR_ENTRANTS],
     }
-    return {
-        kind: found
-        + [entrant.tuned(**TUNED[entrant.label]) for entrant in found if entrant.label in TUNED]
-        for kind, found in kinds.items()
-    }
+    for found in kinds.values():
+        found += [
+            replace(
+                one,
+                solver=one.solver + TUNED_SUFFIX,
+                options=tuple(TUNED[one.label].items()),
+            )
+            for one in found
+            if one.label in TUNED
+        ]
+    return kinds
 
 
 TUNED: dict[str, dict[str, Any]] = {

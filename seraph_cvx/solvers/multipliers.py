@@ -83,10 +83,6 @@ class Envelope:
         """The point at which the multiplier is a subgradient."""
         return self._prox(A + self.multiplier / self.rho)
 
-    def distance(self, A: FloatArray) -> float:
-        """How far A is from that point."""
-        return float(np.linalg.norm(A - self.nearest(A)))
-
     def with_zeros(self, A: FloatArray) -> FloatArray:
         """The metric A with zeros where the proximal step has them, and PSD."""
         A = np.where(self.nearest(A) == 0.0, 0.0, A)
@@ -146,7 +142,7 @@ def solve_penalized(
         try:
             L = minimize(A, inner_tol)
             A = symmetrize(L @ L.T)
-            distances = [envelope.distance(A) for envelope in envelopes.values()]
+            distances = [np.linalg.norm(A - one.nearest(A)) for one in envelopes.values()]
             distance = float(np.max(distances, initial=0.0))
             for envelope in envelopes.values():
                 envelope.multiplier = symmetrize(envelope(A).gradient)
