@@ -114,8 +114,8 @@ def _markdown(output: Any) -> str:
     if not hasattr(output, "_repr_markdown_"):
         return ""
     words = re.sub(
-        r'<div class="formula" data-latex="(.*?)".*?(<small>.*?</small>)?</div>',
-        lambda found: f"\n\n{unescape(found[1])}\n\n{found[2] or ''}\n\n",
+        r'<div class="formula" data-latex="(.*?)".*?(<b>.*?</b>).*?(<small>.*?</small>)?</div>',
+        lambda found: f"\n\n{found[2]}\n\n{unescape(found[1])}\n\n{found[3] or ''}\n\n",
         output._repr_markdown_(),
     )
     folded = r"<details><summary>\1</summary>\n"

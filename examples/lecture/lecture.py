@@ -43,7 +43,7 @@ def formulas(*keys: str) -> mo.Html:
     """Formulas, each under its name; `data-latex` is for Jupyter."""
     cards = []
     for each in map(FORMULAS.__getitem__, keys):
-        latex = escape(each.latex.replace("\n", "$$ $$"), quote=True)
+        latex = escape(each.latex.strip().replace("\n", "$$ $$"), quote=True)
         math = each.mathml.replace("<math ", '<math style="padding:.4rem 0" ')
         has_sets = "pairs" in each.where  # then S, D and U are those of the paper, F and L too
         where = f"<small>{prose(each.where, has_sets)}</small>" if each.where else ""

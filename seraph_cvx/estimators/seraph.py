@@ -37,7 +37,7 @@ class SERAPH(_Parameters, BaseSERAPH):
 
     By default, it alternates soft labels and convex M-steps to minimize, over PSD matrices A,
 
-        J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p).
+        J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p)
 
     Here p is the probability (8) that a pair is similar (S) or dissimilar (D), H_a is the Renyi
     entropy of order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see

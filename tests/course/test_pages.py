@@ -198,6 +198,7 @@ def check_notebook(path):
     words = "".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
     assert words.count("<details>") >= 3
     assert words.count("$$") >= 6
+    assert "$$$$" not in words  # a formula of nothing
     code = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
     judged = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"],
@@ -228,6 +229,7 @@ def look_at(context, path):
         page.set_viewport_size({"width": width, "height": 720})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
         assert all(280 <= seen(each)[1] <= width for each in pictures), path.name
+        assert min(page.evaluate(SLIDERS), default=300) > 250, path.name
     before = [seen(each) for each in moving]
     for (picture, _), each in zip(before, moving, strict=True):
         slider = each.locator("input").first
@@ -254,6 +256,10 @@ def seen(moving):
     picture = moving.locator("svg[role=img]").first
     return picture.inner_html(), picture.bounding_box()["width"]
 
+
+SLIDERS = """[...document.querySelectorAll(".moving input[type=range]")]
+  .map((each) => each.offsetWidth).filter((width) => width > 0)"""
+"""The widths of those that are seen, in pixels."""
 
 ILLEGIBLE = """here => [...here.querySelectorAll("*")].filter((each) => {
   const words = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
