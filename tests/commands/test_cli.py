@@ -129,6 +129,7 @@ def wines(folder):
     return table
 
 
+@pytest.mark.slow
 def test_numbers_for_missing_values_are_the_same_however_they_are_written(wines):
     needs = "--missing 9999 needs --impute median or --impute mean"
     assert_answered_in_words(run("fit wines.csv --label kind --missing 9999"), [needs])

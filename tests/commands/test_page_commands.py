@@ -33,6 +33,12 @@ pytestmark = pytest.mark.once
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", REPOSITORY / ".github" / "CONTRIBUTING.md"]
 PAGES += sorted((REPOSITORY / "examples").rglob("*.md"))
+LONG = (
+    *("examples/cheat-sheet.md", "examples/guide/command-line.md"),
+    "examples/solver-comparison/README.md",
+)
+"""Pages whose commands take seconds."""
+
 PORTFOLIO = """import cvxpy as cp
 x = cp.Variable(2, name="x")
 problem = cp.Problem(cp.Maximize(x[0]), [cp.sum(x) == 1, x >= 0])
@@ -48,8 +54,15 @@ def lines_of(page):
                 yield shlex.split(command, comments=True), text
 
 
+def name_of(page):
+    return str(page.relative_to(REPOSITORY))
+
+
 def with_commands():
-    return [page for page in PAGES if [*lines_of(page)]]
+    for page in PAGES:
+        if [*lines_of(page)]:
+            marks = [pytest.mark.slow] if name_of(page) in LONG else []
+            yield pytest.param(page, id=name_of(page), marks=marks)
 
 
 @pytest.fixture
@@ -83,9 +96,7 @@ def started(command, **_):
     return subprocess.CompletedProcess(command, 0)
 
 
-@pytest.mark.parametrize(
-    "page", with_commands(), ids=lambda page: str(page.relative_to(REPOSITORY))
-)
+@pytest.mark.parametrize("page", [*with_commands()])
 def test_the_commands_of_a_page_work(page, workplace):
     for words, text in lines_of(page):
         program, *arguments = words
@@ -158,7 +169,7 @@ PROGRAMS |= {"marimo": marimo}
 PROGRAMS |= dict.fromkeys(("pytest", "ruff", "mypy", "benchopt"), run_by_ci)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_options_that_a_page_names_are_there(page):
     """Of commands inside of sentences, with names of files that there need not be."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -26,7 +26,9 @@ def check(tmp_path):
     return check
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4, 5))]
+)
 def test_files_of_fits_hold_and_changed_ones_say_nothing_false(seed):
     row = judged(seed, mutants=3)
     assert row["files"] == 2
@@ -135,6 +137,7 @@ def test_pairs_between_groups_that_count_leave_no_feature_out(check):
     assert check(content).lower is None
 
 
+@pytest.mark.slow
 def test_many_points_are_checked_with_progress(check):
     rng, said = np.random.default_rng(0), []
     labels = np.r_[np.arange(10) % 2, np.full(530, -1)]
