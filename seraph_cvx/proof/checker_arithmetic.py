@@ -17,7 +17,7 @@ from typing import Any
 
 flint: Any = import_module("flint") if find_spec("flint") else None
 DENSE = 16  # rows of a dense matrix: eliminated one by one, its balls grow with each
-DENSE_BITS = 128  # as fast as 64 there (timed)
+DENSE_BITS = 128  # as fast as 64 there (timed); twice as many to eliminate by halves
 MOST_PRODUCTS = 10**6  # of fractions of a few words: about a second
 ROOM = 50  # bits by which an entry may have less room than another: points are good to 100 bits
 MOST_ENTRIES = 10**7  # of a dense matrix of balls: about a gigabyte
@@ -126,7 +126,7 @@ def _is_dense_definite(left: dict[int, Row]) -> bool:
     def scaled(i: int, j: int) -> Any:
         return left[i].get(j, 0) * scale[i] * scale[j]
 
-    with flint.ctx.workprec(DENSE_BITS):
+    with flint.ctx.workprec(2 * DENSE_BITS):
         scale = {i: left[i][i].rsqrt().mid() for i in places}
         T = [[scaled(min(i, j), max(i, j)) for j in places] for i in places]
         off = max(sum((v.rad() for v in row), flint.arb(0)).upper() for row in T)

@@ -15,10 +15,11 @@ from pathlib import Path
 import flint
 import numpy as np
 import pytest
+from conic_stress import instance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seraph_cvx.proof import checker, checker_arithmetic
+from seraph_cvx.proof import certify_problem, checker, checker_arithmetic
 from seraph_cvx.proof.checker import check_certificate
 
 E, ROOT8, QUARTER = math.e, math.sqrt(8.0), 4.0 / 27**0.25
@@ -679,3 +680,10 @@ def test_a_nearly_singular_dense_block_is_definite_in_balls():
             for i, row in enumerate(M.tolist())
         ]
         assert checker_arithmetic.is_psd(rows)
+
+
+@pytest.mark.slow
+def test_a_dense_block_whose_halves_are_ill_conditioned_is_proved(check):
+    """With 128 bits in place of 256 the balls of its elimination by halves held zero."""
+    certificate = certify_problem(instance("large semidefinite blocks", 111).problem)
+    assert check(json.loads(certificate.to_json())).valid
