@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import cvxpy as cp
 import numpy as np
+import scipy
 
 from .enclosure import (
     Ball,
@@ -151,7 +152,7 @@ def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | No
     goal = problem.objective.expr
     objective = _judged(
         lambda: _interval(evaluate(goal, known)),
-        lambda: float(np.ravel(goal.value)[0]),  # that of a perspective is an array
+        lambda: _largest(goal.value),
     )
     judged.sort(key=lambda each: -np.nan_to_num(each[1][1], nan=np.inf))
     return PointReport(objective, tuple(judged), is_feasible)
@@ -163,7 +164,12 @@ def is_set(value: Any) -> bool:
 
 
 def _in_floats(constraint: Any) -> float:
-    return float(np.max(np.abs(constraint.violation())))
+    return _largest(constraint.residual)
+
+
+def _largest(value: Any) -> float:
+    """The largest entry of a value; NaN without one, as with variables of inner problems."""
+    return math.nan if value is None else float(np.max(value))
 
 
 def _judged(work: Callable[[], Interval], in_floats: Callable[[], float]) -> Interval | Unjudged:
@@ -216,7 +222,8 @@ def _asymmetry(x: Ball, variable: Any) -> Ball:
 def _beyond_bounds(x: Ball, variable: Any) -> Ball:
     """How far the entries are above their upper bounds, then how far below their lower ones."""
     most = np.finfo(np.float64).max  # as good as no bound
-    given = (getattr(end, "value", end) for end in variable.attributes["bounds"])
+    ends = (getattr(end, "value", end) for end in variable.attributes["bounds"])
+    given = (end.toarray() if scipy.sparse.issparse(end) else end for end in ends)
     low, high = (constant_ball(np.clip(end, -most, most)) for end in given)
     above, below = x.plus(-high), low.plus(-x)
     return Ball(*(np.stack(parts) for parts in zip(above, below, strict=True)))

@@ -14,6 +14,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy
+from cvxpy.transforms.partial_optimize import partial_optimize
 from flint import ctx
 from high_precision import BITS, exact, is_within
 
@@ -440,3 +441,22 @@ def test_atoms_that_users_use_are_enclosed():
         allowed = 1e-14 * abs(value)  # of the closed form in doubles
         assert low - allowed <= value <= high + allowed, expression
         assert high - low <= 1e-12, expression
+
+
+def test_a_value_that_cvxpy_does_not_know_is_not_judged(monkeypatch):
+    x, t = cp.Variable(2), cp.Variable(2)
+    inner = cp.Problem(cp.Minimize(cp.sum(t)), [-t <= x, x <= t])
+    problem = cp.Problem(cp.Minimize(partial_optimize(inner, [t], [x])))
+    problem.solve()
+    monkeypatch.setattr(type(problem.objective.expr), "value", None)  # its solver failed
+    assert math.isnan(point.judge_point(problem).objective.value)
+
+
+@pytest.mark.filterwarnings("ignore:Reading from a sparse CVXPY expression")
+def test_bounds_of_a_variable_may_be_sparse():
+    most = scipy.sparse.coo_array(np.diag([1.0, 2.0]))
+    x = cp.Variable((2, 2), sparsity=([0, 1], [0, 1]), bounds=[-most, most])
+    x.value_sparse = -most
+    certificate = certify_problem(cp.Problem(cp.Minimize(cp.sum(x))))
+    assert (certificate.lower, certificate.upper) == (-3.0, -3.0)
+    assert certificate.point.is_feasible
