@@ -15,7 +15,7 @@ ladder, tried from the cheap end until the bounds are close (`search.py`):
 3. an exact solution near the answer, in rational numbers (`exact.py`);
 4. the same from points well inside the cones, which Newton's method finds (`center.py`).
 
-Where no bound exists, rays prove that no point is feasible, or that the objective falls for ever
+Where no bound exists, rays prove that no point is feasible, or that the objective falls forever
 (`rays.py`); `conflict.py` finds which constraints cannot hold together. `certify.py` begins and
 ends all this, and `problem_certificate.py` says what is claimed; `registration.py` makes it a
 method of `problem.solve`, `files.py` reads problems from files, `point.py` encloses the user's own

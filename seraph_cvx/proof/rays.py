@@ -64,7 +64,7 @@ def phase_one(program: ConicProgram, e: Array) -> ConicProgram:
 
 
 def prove_ray(program: ConicProgram, steps: Steps) -> Vector | None:
-    """A ray along which the objective of every feasible point falls for ever, or None."""
+    """A ray along which the objective of every feasible point falls forever, or None."""
     n, P = len(program.c), program.P
     A, cones, b = program.A, program.cones, np.zeros(len(program.b))
     if P is not None:
