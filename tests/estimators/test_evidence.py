@@ -66,6 +66,7 @@ def test_another_classifier_replaces_the_vote_only_where_it_is_clearly_better(n_
     assert found.margin == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_gain_of_the_choice():
     """Over twenty tables of two Gaussians, whose other rows tell the truth: at least 85 %."""
     covered, differences = [], []

@@ -24,6 +24,7 @@ def test_a_table_of_ones_own_has_its_label_in_the_last_column(tmp_path):
     assert "risk" not in frame
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_on_rows_that_the_fit_never_saw():
     run = run_once(table_of("shop", None)[:400], n_rows=60, n_labels=30, draw=0)
     errors = {run[name] for name in ("predicted", "plain-nearest", "plain-logistic", "nearest")}

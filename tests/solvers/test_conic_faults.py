@@ -152,7 +152,7 @@ def test_a_compiled_problem_refuses_other_pairs():
 
 @pytest.mark.parametrize("solver", OWN_SOLVERS)
 def test_allow_unattained_returns_the_last_iterate(solver):
-    """Where f falls for ever: the dissimilar pair leaves the span of the similar one."""
+    """Where f decreases forever: the dissimilar pair leaves the span of the similar one."""
     X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
     objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
@@ -161,7 +161,7 @@ def test_allow_unattained_returns_the_last_iterate(solver):
     np.testing.assert_allclose(np.abs(caught.value.direction), [0.0, 1.0], atol=1e-12)
     assert caught.value.pair == (0, 2)
     answer, warning = solve_quietly(solver, objective, allow_unattained=True, max_iter=200)
-    assert "falls for ever" in warning
+    assert "decreases forever" in warning
     assert answer.status is Status.ITERATION_LIMIT
     assert np.isfinite(answer.certificate.duality_gap)
     assert answer.value < objective.value(np.zeros((2, 2)))
