@@ -84,6 +84,8 @@ def _(data, n_labels, seed):
     for _label in np.unique(classes):
         _of_class = np.flatnonzero(classes == _label)
         y[_rng.choice(_of_class, n_labels.value, replace=False)] = _label
+    _is_iris = data.value.startswith("iris")
+    names = ("sepal width", "petal length") if _is_iris else ("first feature", "second feature")
     moved = drawn.copy()  # which the two sliders of a point change
     count_moves, set_count = mo.state(0)
     labeled = mo.ui.dropdown(
@@ -91,11 +93,11 @@ def _(data, n_labels, seed):
         value=f"{np.flatnonzero(y >= 0)[0]}, of class {classes[y >= 0][0]}",
         label="Labeled point to move",
     )
-    return classes, count_moves, labeled, moved, set_count, y
+    return classes, count_moves, labeled, moved, names, set_count, y
 
 
 @app.cell(hide_code=True)
-def _(labeled, moved, set_count):
+def _(labeled, moved, names, set_count):
     def _slider(axis, label):
         def move(to):
             moved[labeled.value, axis] = to
@@ -106,7 +108,7 @@ def _(labeled, moved, set_count):
             -4.0, 4.0, 0.1, value=start, show_value=True, label=label, on_change=move
         )
 
-    across, up = _slider(0, "Its first feature"), _slider(1, "Its second feature")
+    across, up = (_slider(k, f"Its {names[k]}") for k in (0, 1))
     mo.hstack([labeled, across, up], justify="start", gap=1, wrap=True)
     return
 
@@ -132,13 +134,16 @@ def _(X, mu, threshold, trace_weight, y):
 
 
 @app.cell(hide_code=True)
-def _(X, classes, labeled, model, y):
+def _(X, classes, labeled, model, names, y):
     _figure = MetricDisplay.from_estimator(
         model, X, classes, features=(0, 1), labeled=y >= 0
     ).draw()
     _figure.axes[0].plot(
         *X[labeled.value], "o", color="black", fillstyle="none", markersize=20, mew=2, zorder=9
     )
+
+    for _panel, _by in zip(_figure.axes, ("", ", transformed"), strict=True):
+        _panel.set(xlabel=names[0] + _by, ylabel=names[1] + _by)
 
     def _address():
         return f"data:image/png;base64,{b64encode(picture_bytes(_figure, 'png')).decode()}"

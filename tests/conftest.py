@@ -77,14 +77,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep that sample of what the marks have chosen."""
+    """Keep that sample of what the marks have chosen, what takes longest before the rest."""
     seen: Counter[Path] = Counter()
     chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
     for item in items:
         chosen[seen[item.path] % config.getoption("--one-in") == 0].append(item)
         seen[item.path] += 1
     config.hook.pytest_deselected(items=chosen[False])
-    items[:] = chosen[True]
+    items[:] = sorted(chosen[True], key=lambda item: item.get_closest_marker("first") is None)
 
 
 def pytest_collection_finish() -> None:

@@ -99,8 +99,10 @@ def write_code(source: Path, above: str = "") -> str:
     tree = ast.parse(text)
     title, _, more = (ast.get_docstring(tree) or source.name).partition("\n")
     starts = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    cuts = [0, *(node.lineno - 1 for node in starts), len(text.splitlines())]
-    words = more.strip().partition("\n\n ")[0]  # up to what is indented, which the text shows
+    words, _, indented = more.strip().partition("\n\n ")
+    # What is said in words is not shown again as code.
+    cuts = [0 if indented else tree.body[0].end_lineno or 0]
+    cuts += [*(node.lineno - 1 for node in starts), len(text.splitlines())]
     paragraphs = "".join(f"<p>{prose(part)}</p>" for part in words.split("\n\n"))
     page = heading(prose(title.rstrip("."))) + raw(paragraphs + above)
     for name, (start, end) in zip(
