@@ -294,7 +294,7 @@ def _matrix_frac(expression: Any, X: Ball, P: Ball) -> Ball:
 # ---- functions of FLINT's balls; NaN outside of the domain ---------------------------------------
 
 
-def _monotone(function: Callable[..., arb], *numbers: arb) -> arb:
+def monotone(function: Callable[..., arb], *numbers: arb) -> arb:
     """A function of numbers that are not negative, monotone and the same way in each of them."""
     lows, highs = [v.lower().max(arb(0)) for v in numbers], [v.upper() for v in numbers]
     return function(*lows).union(function(*highs))
@@ -306,13 +306,13 @@ def _power(expression: Any, x: arb) -> arb:
     if p == 1.0:
         return x
     if p >= 0.0 and p % 2.0 == 0.0:
-        return _monotone(lambda v: v ** int(p), abs(x))
-    return _monotone(lambda v: v ** arb(p), x) if x >= 0 else NAN
+        return monotone(lambda v: v ** int(p), abs(x))
+    return monotone(lambda v: v ** arb(p), x) if x >= 0 else NAN
 
 
 def _huber(expression: Any, x: arb) -> arb:
     M = float(expression.M.value)
-    return _monotone(lambda v: v * v if v <= M else M * (2 * v - M), abs(x))
+    return monotone(lambda v: v * v if v <= M else M * (2 * v - M), abs(x))
 
 
 def _times_log(x: arb, ratio: arb) -> arb:
@@ -337,7 +337,7 @@ def norm_of(p: float, x: Array) -> arb:
             return arb(0)
         return _sum(size ** arb(p) for size in used) ** (1 / arb(p))
 
-    return _monotone(of_sizes, *map(abs, x))
+    return monotone(of_sizes, *map(abs, x))
 
 
 def _pnorm(expression: Any, x: Array) -> arb:
@@ -350,7 +350,7 @@ def _geo_mean(expression: Any, x: Array) -> arb:
     used = x[expression._keep]
     if not all(v >= 0 for v in used):
         return NAN
-    return _monotone(lambda *v: math.prod(map(pow, v, weights), start=arb(1)), *used)
+    return monotone(lambda *v: math.prod(map(pow, v, weights), start=arb(1)), *used)
 
 
 def _inverse(x: arb) -> arb:

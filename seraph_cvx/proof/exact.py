@@ -150,8 +150,8 @@ def _is_inside(group: Blocks, k: int, block: list[Fraction], dual: bool) -> bool
         return bool(group.at(k).contains(center, width, dual)[0])
 
 
-def is_psd(matrix: list[list[Fraction]]) -> bool:
-    """Whether a symmetric matrix of fractions is PSD, singular or not, by elimination."""
+def is_psd(matrix: list[list[Any]]) -> bool:
+    """Whether a symmetric matrix of rationals is PSD, singular or not, by elimination."""
     rows = [row[:] for row in matrix]
     while rows:
         k = max(range(len(rows)), key=lambda i: rows[i][i])

@@ -29,6 +29,9 @@ SHORT = (8, 32)
 MOST_DENSE, MOST_PRODUCTS = 7_000, 1e9
 """The order of a dense matrix, 400 MB, and the products in a sparse N'N, at most."""
 
+SMALL = 300
+"""Rows and columns of matrices whose products are dense: a sparse one takes 0.1 ms to begin."""
+
 # A sparse proof is tried if it takes no more products than this.
 MOST_PROOF = 4e8
 
@@ -48,16 +51,18 @@ class Scaled:
     """
 
     def __init__(self, A: Any, P: Any = None, weight: float = 0.0) -> None:
-        n, self.floor = A.shape[1], 0.0
+        A, n, self.floor = A.tocsc(), A.shape[1], 0.0
+        column = np.repeat(np.arange(n), np.diff(A.indptr))
         with np.errstate(all="ignore"):
-            lengths = np.sqrt(np.asarray(A.multiply(A).sum(axis=0)).reshape(-1))
+            lengths = np.sqrt(np.bincount(column, np.square(A.data), n))
             if P is not None:
                 lengths = np.hypot(lengths, np.sqrt(weight * np.maximum(P.diagonal(), 0.0)))
             regular = bool(np.isfinite(lengths).all() and (lengths > 0.0).all())
             self.scale = 1.0 / power_of_two_below(lengths) if regular else np.ones(n)
             if regular:
+                scaled = A.data * self.scale[column]
+                N = scipy.sparse.csc_array((scaled, A.indices, A.indptr), shape=A.shape)
                 S = scipy.sparse.diags_array(self.scale)
-                N = scipy.sparse.csc_array(A @ S)
                 Q = None if P is None else scipy.sparse.csc_array(weight * (S @ P @ S))
                 finite = all(np.isfinite(B.data).all() for B in (N, Q) if B is not None)
                 self.floor = smallest_eigenvalue(N, Q) if finite else 0.0
@@ -68,11 +73,10 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     n = N.shape[1]
     if not n or (Q is None and N.shape[0] < n) or is_too_large(N):
         return 0.0 if n else 1.0
-    rows = N.tocsr()
-    counts = np.diff(rows.indptr)
+    counts = np.bincount(N.indices, minlength=N.shape[0])
     for most in SHORT if n > DENSE_ORDER else ():  # those alone prove it, mostly
         if n <= (counts <= most).sum() < len(counts):
-            floor = _floor(scipy.sparse.csc_array(rows[counts <= most]), Q)
+            floor = _floor(scipy.sparse.csc_array(N.tocsr()[counts <= most]), Q)
             if floor:
                 return floor
     return _floor(N, Q)
@@ -122,7 +126,7 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     n = N.shape[1]
     longest = int(np.diff(N.indptr).max(initial=0))
     trace = float((N.data * N.data).sum()) * (1.0 + gamma(N.nnz + 4)) + TINY
-    if n <= MOST_DENSE and N.nnz > 0.1 * math.prod(N.shape):
+    if n <= MOST_DENSE and (is_small(N) or N.nnz > 0.1 * math.prod(N.shape)):
         D = N.toarray()
         M = D.T @ D
         longest = D.shape[0]
@@ -194,16 +198,28 @@ def sparse_lu(M: Any) -> Any:
 
 def is_too_large(N: Any) -> bool:
     """Whether N'N takes more memory than there may be."""
+    if N.shape[1] <= MOST_DENSE:
+        return False
     counts = np.diff(N.tocsr().indptr).astype(np.float64)
-    return N.shape[1] > MOST_DENSE and float(counts @ counts) > MOST_PRODUCTS
+    return float(counts @ counts) > MOST_PRODUCTS
+
+
+def is_small(N: Any) -> bool:
+    """Whether products of a matrix take less time dense, however sparse it is."""
+    return max(N.shape) <= SMALL
+
+
+def as_dense(M: Any) -> Array:
+    """The array of a matrix, sparse or not."""
+    return M.toarray() if scipy.sparse.issparse(M) else np.asarray(M)
 
 
 def inner_products(A: Any, B: Any) -> Any:
     """The product A'B of sparse matrices, dense where they are hardly sparse."""
     if is_too_large(B):
         raise NotProven(f"{B.shape[1]} variables, and dense rows: the matrix A'A is too large")
-    if A.nnz > 0.05 * math.prod(A.shape) and A.shape[1] <= MOST_DENSE:
-        return A.toarray().T @ B.toarray()
+    if is_small(A) or (A.nnz > 0.05 * math.prod(A.shape) and A.shape[1] <= MOST_DENSE):
+        return as_dense(A).T @ as_dense(B)
     return A.T @ B
 
 
@@ -250,26 +266,33 @@ def saddle_solver(M: Any, A_z: Any, soft: int = 0) -> SaddleSolver | None:
     if not k and (diagonal > 0.0).all():
         only = approximate_solver(M)
         return None if only is None else lambda g, f: (only(g), f)
-    M = scipy.sparse.csc_array(M)
+    is_dense = n + k <= DENSE_ORDER
+    if is_dense:
+        M, A_z = as_dense(M), as_dense(A_z)
+    else:
+        M = scipy.sparse.csc_array(M)
     # Directions that no cone sees: any small weight does no harm.
     largest = float(diagonal.max(initial=0.0)) or 1.0
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, largest))
-    S = scipy.sparse.diags_array(scale)
-    B = scipy.sparse.csr_array(A_z @ S)
-    lengths = np.sqrt(np.asarray(B.multiply(B).sum(axis=1)).reshape(-1))
+    B = A_z * scale
+    lengths = np.sqrt(np.asarray((B * B).sum(axis=1)).reshape(-1))
     rows = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
-    B = scipy.sparse.diags_array(rows) @ B
-    top = S @ M @ S + 1e-14 * scipy.sparse.eye_array(n)
+    top, B = M * scale * scale[:, None], B * rows[:, None]
     corner = np.full(k, -1e-15)
     corner[:soft] = -np.square(rows[:soft])
-    blocks = [[top, B.T], [B, scipy.sparse.diags_array(corner)]]
-    KKT = scipy.sparse.block_array(blocks, format="csc")
-    if not np.isfinite(KKT.data).all():
+    corner = np.concatenate([np.full(n, 1e-14), corner])
+    if is_dense:
+        KKT = np.block([[top, B.T], [B, np.zeros((k, k))]]) + np.diag(corner)
+    else:
+        blocks = [[top, B.T], [B, None]]
+        KKT = scipy.sparse.block_array(blocks, format="csc") + scipy.sparse.diags_array(corner)
+    if not np.isfinite(KKT if is_dense else KKT.data).all():
         return None
     try:
-        if n + k <= DENSE_ORDER or KKT.nnz > 0.1 * (n + k) ** 2:
+        if is_dense or KKT.nnz > 0.1 * (n + k) ** 2:
             # By LAPACK, which warns of nothing: of a singular matrix the step is not finite.
-            lu, pivots, _ = scipy.linalg.lapack.dgetrf(KKT.toarray())
+            whole = KKT if is_dense else KKT.toarray()
+            lu, pivots, _ = scipy.linalg.lapack.dgetrf(whole)
             inner: Solver = partial(scipy.linalg.lu_solve, (lu, pivots), check_finite=False)
         else:
             inner = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(KKT)).solve

@@ -397,6 +397,8 @@ def reduced(program: ConicProgram, rows: Array, columns: Array) -> ConicProgram:
 
     For lower bounds: (0, v, w) is in the dual of the exponential cone iff v, w >= 0.
     """
+    if len(rows) == len(program.b) and len(columns) == len(program.c):
+        return program
     kept = np.zeros(len(program.b), dtype=bool)
     kept[rows] = True
     cones, start = [], 0

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from .arithmetic import Array
-from .gram import DENSE_ORDER, SaddleSolver, inner_products, saddle_solver
+from .gram import DENSE_ORDER, SaddleSolver, inner_products, is_small, saddle_solver
 
 MOST_TERMS = 100
 """Sums of more variables, if they are few, would fill a large A'WA, and are unknowns instead."""
@@ -45,7 +45,7 @@ class PsdMap:
         """The inner products of the columns of A, as sparse as they are, in this metric."""
         # The entry (c, d) of TVT is the sum of V_ab T_ca T_bd over the entries of V, which are few,
         # or else TVT is made by products of matrices.
-        A, n, side = A.tocsc(), A.shape[1], len(self.T)
+        A, n, side = scipy.sparse.csc_array(A), A.shape[1], len(self.T)
         used = np.unique(A.indices)
         part, G = A.tocsr()[used].T.tocsr(), np.zeros((n, n))
         c, d = self.i[used], self.j[used]
@@ -86,25 +86,29 @@ class Metric:
         Unknowns as well are Z'(Ad - f) and, of B'(Ad - f), what is a sum of many variables; with a
         Q all of it, since A'WA alone loses what Q decides.
         """
-        rows, N = A.tocsr(), scipy.sparse.csr_array(self.B.T @ A)
-        counts = np.diff(N.indptr)
+        B, Z = self.B, self.Z
+        if is_small(A):
+            A, B, Z, kit = A.toarray(), B.toarray(), Z.toarray(), np
+            rows, N = A, B.T @ A
+        else:
+            rows, N, kit = A.tocsr(), (B.T @ A).tocsr(), scipy.sparse
+        counts = np.asarray((N != 0).sum(axis=1)).reshape(-1)
         is_long = counts > MOST_TERMS
         if 20 * is_long.sum() > N.shape[1] or N.shape[1] <= DENSE_ORDER:
             is_long[:] = False
         if Q is not None and not self.maps:
             is_long = counts > 0
-        M = scipy.sparse.csc_array(A.T @ (scipy.sparse.diags_array(self.D) @ A))
+        M = A.T @ (A * self.D[:, None])
         if Q is not None:
-            M = M + Q
+            M = M + (Q.toarray() if is_small(A) else Q)
         short = N[~is_long]
-        if short.nnz:
+        if counts[~is_long].any():
             M = inner_products(short, short) + M
         for block in self.maps:
             M = block.gram(rows[block.rows]) + M
-        M = M if scipy.sparse.issparse(M) else np.asarray(M)
-        S = scipy.sparse.hstack([self.B[:, is_long], self.Z], format="csc")
-        B, k = self.B[:, ~is_long], S.shape[1]
-        inner = saddle_solver(M, scipy.sparse.vstack([S.T @ A, rows[zero]]), k)
+        S = kit.hstack([B[:, is_long], Z])
+        B, k = B[:, ~is_long], S.shape[1]
+        inner = saddle_solver(M, kit.vstack([S.T @ A, rows[zero]]), k)
         if inner is None:
             return None
 

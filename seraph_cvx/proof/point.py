@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import cvxpy as cp
 import numpy as np
 import scipy
+from flint import arb
 
 from .enclosure import (
     Ball,
@@ -25,6 +26,7 @@ from .enclosure import (
     eigenvalue_balls,
     evaluate,
     magnitude,
+    monotone,
     norm_of,
 )
 
@@ -126,7 +128,8 @@ def name_of(place: int, constraint: Any) -> str:
     """The label of a constraint of a problem, or its place among them and its text."""
     if constraint.label is not None:
         return str(constraint.label)
-    return f"constraints[{place}]: {as_written(str(constraint))}"
+    with np.printoptions(threshold=LONGEST, edgeitems=LONGEST // 2):  # no more is shown
+        return f"constraints[{place}]: {as_written(str(constraint))}"
 
 
 def judge_point(problem: cp.Problem, tolerance: float = 0.0) -> PointReport | None:
@@ -200,6 +203,11 @@ def violation(constraint: Any, known: dict[int, Ball]) -> Interval:
         axis = constraint.axis if first.mid.size > 1 else None
         norms = along(axis, first.mid.shape, others[0], partial(norm_of, 2.0))
         return _worst(norms.plus(-first))
+    if kind in CONES:
+        beyond = np.frompyfunc(CONES[kind], 4, 1)
+        parameter = getattr(constraint, "alpha", None)
+        numbers = (each.numbers for each in (first, *others))
+        return _worst(Ball.of(beyond(*numbers, getattr(parameter, "value", 0.0))))
     if kind not in CONSTRAINTS:
         raise NotEnclosed(kind)
     return _worst(CONSTRAINTS[kind](first.plus(-others[0]) if others else first))
@@ -212,6 +220,30 @@ CONSTRAINTS: dict[str, Callable[[Ball], Ball]] = {
     "PSD": lambda x: -eigenvalue_balls(x),
 }
 """Of a constraint, numbers that are at most zero where it holds; but for SOC."""
+
+
+def _beyond_exponential(x: arb, y: arb, z: arb, _: float) -> arb:
+    """How far z is below y exp(x / y), or, if that is less, how far the face y = 0 is."""
+    far = abs(y).max(x).max(-z)
+    if not y > 0:
+        return far if y <= 0 else far.union(arb(0))
+    is_beyond_doubles = x / y > 2000  # and FLINT's exponents may end, too
+    return far if is_beyond_doubles else far.min(y * (x / y).exp() - z)
+
+
+def _beyond_power(x: arb, y: arb, z: arb, alpha: float) -> arb:
+    """How far |z| is above x^alpha y^(1 - alpha), or x or y below zero."""
+    mean = monotone(
+        lambda u, v: u ** arb(alpha) * v ** (1 - arb(alpha)), x.max(arb(0)), y.max(arb(0))
+    )
+    return (abs(z) - mean).max(-x).max(-y)
+
+
+CONES: dict[str, Callable[[arb, arb, arb, float], arb]] = {
+    "ExpCone": _beyond_exponential,
+    "PowCone3D": _beyond_power,
+}
+"""Of three entries and a parameter, a number that is at most zero where they are in the cone."""
 
 
 def _asymmetry(x: Ball, variable: Any) -> Ball:

@@ -23,6 +23,7 @@ from .arithmetic import TINY, Array, power_of_two_below, two_sum
 from .exact import inner_product, is_psd, matrix_product
 from .gram import DENSE_ORDER, MOST_DENSE, shift_to_psd
 from .program import ConicProgram, Refused, lower_triangle
+from .rational import rationals
 from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 
 LARGEST_SHIFT = 2.0**-30
@@ -108,8 +109,7 @@ def _shift_of_block(block: Any) -> Array:
     """The same of a block whose rows hang together."""
     n = block.shape[0]
     if n <= FEW:
-        table = [[Fraction(v) for v in row] for row in block.toarray().tolist()]
-        if is_psd(table):
+        if is_psd([rationals(row) for row in block.toarray()]):
             return np.zeros(n)
     diagonal = block.diagonal()
     size = np.maximum(diagonal, LARGEST_SHIFT**2 * float(abs(block).max()))

@@ -111,6 +111,54 @@ def test_constraints_are_named_as_they_were_written():
     assert third.endswith("of  constraints[0]: pnorm(X, 3) <= t")
 
 
+@pytest.mark.parametrize(
+    ("entries", "off"),
+    [
+        ((0.0, 1.0, 1.0), 0.0),  # on the boundary
+        ((1.0, 2.0, 3.0), 2.0 * math.exp(0.5) - 3.0),
+        ((1.0, 2.0, 4.0), 0.0),
+        ((-1.0, 0.0, 0.0), 0.0),  # on the face y = 0
+        ((0.25, 0.0, 1.0), 0.25),
+        ((-1.0, 0.0, -0.5), 0.5),
+        ((-1.0, -0.125, 1.0), 0.125),
+        ((5.0, 1e-300, 1.0), 5.0),  # exp(x / y) is beyond every number
+        ((5.0, 1e-12, 1.0), 5.0),
+    ],
+)
+def test_a_point_is_judged_in_exponential_cones(entries, off):
+    x = cp.Variable(3, value=np.array(entries))
+    problem = cp.Problem(cp.Minimize(x[0]), [cp.ExpCone(x[0], x[1], x[2])])
+    ((_, (low, high)),) = point.judge_point(problem).violations
+    assert off - 1e-13 <= low <= high <= off + 1e-13
+    assert point.judge_point(problem).is_feasible == (high == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("entries", "off"),
+    [
+        ((4.0, 1.0, 2.0), 0.0),
+        ((4.0, 1.0, -1.75), 0.0),
+        ((4.0, 1.0, -3.0), 1.0),
+        ((0.0, 1.0, 0.0), 0.0),
+        ((0.0, 1.0, 0.5), 0.5),
+        ((-0.25, 9.0, 0.125), 0.25),
+    ],
+)
+def test_a_point_is_judged_in_power_cones(entries, off):
+    x = cp.Variable(3, value=np.array(entries))
+    problem = cp.Problem(cp.Minimize(x[0]), [cp.PowCone3D(x[0], x[1], x[2], 0.5)])
+    ((_, (low, high)),) = point.judge_point(problem).violations
+    assert low <= off <= high <= off + 1e-14
+
+
+def test_cones_of_many_entries_are_judged_by_the_worst():
+    x = cp.Variable((3, 2), value=np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]]))
+    exponential, power = cp.ExpCone(*x), cp.PowCone3D(*x, np.array([0.5, 0.25]))
+    report = point.judge_point(cp.Problem(cp.Minimize(0), [exponential, power]))
+    worst = [math.e - 1.0, 3.0 - 2.0**0.75]
+    assert [high for _, (_, high) in report.violations] == pytest.approx(worst)
+
+
 def test_the_worst_violations_come_first_by_label_and_the_others_are_counted():
     x = cp.Variable(9, name="x")
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [x[k] <= -k for k in range(9)])
