@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
-from .arithmetic import Array
+from .arithmetic import Array, norm_above
 from .metric import Metric, PsdMap
 from .program import Cone, lower_triangle
 from .rounding import FUNCTION_ERROR, UNIT
@@ -146,6 +146,8 @@ class SecondOrder(Blocks):
     def _length(center: Array, width: Array) -> Array:
         """An upper bound on the lengths of the vectors (s_1, ..., s_d) in a box."""
         tail = _high(np.abs(center[:, 1:]), width[:, 1:])
+        if tail.shape[1] > MOST_ROWS:  # a point is as near to the boundary as a rounded sum is off
+            return np.array([norm_above(each) for each in tail])
         largest = tail.max(axis=1, initial=0.0)
         power = np.frexp(largest)[1]
         squares = np.square(np.ldexp(tail, -power[:, None])).sum(axis=1)

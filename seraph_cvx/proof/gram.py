@@ -206,7 +206,7 @@ def is_too_large(N: Any) -> bool:
 
 def is_small(N: Any) -> bool:
     """Whether products of a matrix take less time dense, however sparse it is."""
-    return max(N.shape) <= SMALL
+    return bool(max(N.shape) <= SMALL)
 
 
 def as_dense(M: Any) -> Array:
@@ -267,10 +267,7 @@ def saddle_solver(M: Any, A_z: Any, soft: int = 0) -> SaddleSolver | None:
         only = approximate_solver(M)
         return None if only is None else lambda g, f: (only(g), f)
     is_dense = n + k <= DENSE_ORDER
-    if is_dense:
-        M, A_z = as_dense(M), as_dense(A_z)
-    else:
-        M = scipy.sparse.csc_array(M)
+    M, A_z = (as_dense(B) if is_dense else scipy.sparse.csc_array(B) for B in (M, A_z))
     # Directions that no cone sees: any small weight does no harm.
     largest = float(diagonal.max(initial=0.0)) or 1.0
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, largest))
@@ -281,6 +278,7 @@ def saddle_solver(M: Any, A_z: Any, soft: int = 0) -> SaddleSolver | None:
     corner = np.full(k, -1e-15)
     corner[:soft] = -np.square(rows[:soft])
     corner = np.concatenate([np.full(n, 1e-14), corner])
+    KKT: Any
     if is_dense:
         KKT = np.block([[top, B.T], [B, np.zeros((k, k))]]) + np.diag(corner)
     else:

@@ -86,12 +86,9 @@ class Metric:
         Unknowns as well are Z'(Ad - f) and, of B'(Ad - f), what is a sum of many variables; with a
         Q all of it, since A'WA alone loses what Q decides.
         """
-        B, Z = self.B, self.Z
-        if is_small(A):
-            A, B, Z, kit = A.toarray(), B.toarray(), Z.toarray(), np
-            rows, N = A, B.T @ A
-        else:
-            rows, N, kit = A.tocsr(), (B.T @ A).tocsr(), scipy.sparse
+        B, S, is_dense = self.B, self.Z, is_small(A)
+        A = A.toarray() if is_dense else A.tocsr()
+        N = B.T @ A if is_dense else scipy.sparse.csr_array(B.T @ A)
         counts = np.asarray((N != 0).sum(axis=1)).reshape(-1)
         is_long = counts > MOST_TERMS
         if 20 * is_long.sum() > N.shape[1] or N.shape[1] <= DENSE_ORDER:
@@ -100,15 +97,17 @@ class Metric:
             is_long = counts > 0
         M = A.T @ (A * self.D[:, None])
         if Q is not None:
-            M = M + (Q.toarray() if is_small(A) else Q)
+            M = M + (Q.toarray() if is_dense else Q)
         short = N[~is_long]
         if counts[~is_long].any():
             M = inner_products(short, short) + M
         for block in self.maps:
-            M = block.gram(rows[block.rows]) + M
-        S = kit.hstack([B[:, is_long], Z])
-        B, k = B[:, ~is_long], S.shape[1]
-        inner = saddle_solver(M, kit.vstack([S.T @ A, rows[zero]]), k)
+            M = block.gram(A[block.rows]) + M
+        if is_long.any():
+            S, B = scipy.sparse.hstack([B[:, is_long], S], format="csc"), B[:, ~is_long]
+        S, k = S.toarray() if is_dense else S, S.shape[1]
+        stacked = np.vstack if is_dense else scipy.sparse.vstack
+        inner = saddle_solver(M, stacked([S.T @ A, A[zero]]), k)
         if inner is None:
             return None
 

@@ -108,9 +108,8 @@ def diagonal_shift(P: Any) -> Array:
 def _shift_of_block(block: Any) -> Array:
     """The same of a block whose rows hang together."""
     n = block.shape[0]
-    if n <= FEW:
-        if is_psd([rationals(row) for row in block.toarray()]):
-            return np.zeros(n)
+    if n <= FEW and is_psd([rationals(row) for row in block.toarray()]):
+        return np.zeros(n)
     diagonal = block.diagonal()
     size = np.maximum(diagonal, LARGEST_SHIFT**2 * float(abs(block).max()))
     scale = 1.0 / power_of_two_below(np.sqrt(size))

@@ -165,7 +165,9 @@ class PrimalProver:
                     best = found if best is None or found.value < best.value else best
                 except NotProven as error:
                     why = error
-                if size >= 0.5 * last or (not zero.size and best is not None):
+                # The first two steps pull towards s, the third may be further from the equations.
+                is_slow = size >= 0.5 * last and (k > 2 or best is not None)
+                if is_slow or (not zero.size and best is not None):
                     break
                 last = size
             off = -(e.high + e.low)
