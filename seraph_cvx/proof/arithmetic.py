@@ -99,7 +99,7 @@ class Enclosure(NamedTuple):
         total, rest = two_sum(self.high, high)
         sizes = np.abs(rest) + np.abs(self.low) + np.abs(low)
         wider = (self.error + error + 4.0 * UNIT * sizes) * (1.0 + 8.0 * UNIT)
-        return Enclosure(total, rest + self.low + low, wider)
+        return Enclosure(*two_sum(total, rest + self.low + low), wider)
 
 
 class AccurateMatrix:
@@ -147,7 +147,8 @@ class AccurateMatrix:
         sums = np.zeros((3, len(self.counts)))
         sums[:, self.counts > 0] = high, low, size
         relative = gamma(2 * depth + 6) * (depth + 6) * UNIT * SECOND_ORDER
-        return Enclosure(sums[0], sums[1], relative * sums[2] + 8.0 * TINY * self.counts)
+        high, low = two_sum(sums[0], sums[1])
+        return Enclosure(high, low, relative * sums[2] + 8.0 * TINY * self.counts)
 
 
 def dot(a: Array, y: Pair) -> tuple[float, float]:

@@ -9,7 +9,7 @@ fl(N'N + Q) - eI, what is left, fl(N'N + Q) - eI - FF', is bounded with all roun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -35,11 +35,16 @@ SMALL = 300
 # A sparse proof is tried if it takes no more products than this.
 MOST_PROOF = 4e8
 
-SHIFTS = (2.0**-10, 2.0**-40, 2.0**-36, 2.0**-30, 2.0**-20)
-"""Values of e, one try each: no more is needed than that |Sr| is far below its root.
+SHIFT, LEAST_SHIFT = 2.0**-10, 2.0**-40
+"""Values of e: the first that is tried and mostly proven, and the least.
 
-The first is mostly proven. Else the least is next: without a factor there, there is none at all.
+No more is needed than that |Sr| is far below the root of e.
 """
+
+INVERSE_ITERATIONS = 10
+
+ROUGH = 2.0**-32
+"""A floor by some of the rows that may be far below that by all."""
 
 Solver = Callable[[Array], Array]
 
@@ -74,12 +79,13 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
     if not n or (Q is None and N.shape[0] < n) or is_too_large(N):
         return 0.0 if n else 1.0
     counts = np.bincount(N.indices, minlength=N.shape[0])
+    floor = 0.0
     for most in SHORT if n > DENSE_ORDER else ():  # those alone prove it, mostly
         if n <= (counts <= most).sum() < len(counts):
-            floor = _floor(scipy.sparse.csc_array(N.tocsr()[counts <= most]), Q)
-            if floor:
+            floor = max(floor, _floor(scipy.sparse.csc_array(N.tocsr()[counts <= most]), Q))
+            if floor > ROUGH:
                 return floor
-    return _floor(N, Q)
+    return max(floor, _floor(N, Q))
 
 
 def _floor(N: Any, Q: Any) -> float:
@@ -87,16 +93,27 @@ def _floor(N: Any, Q: Any) -> float:
     n = N.shape[1]
     M, error = _gram(N, Q)
     factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
-    for shift in SHIFTS:
+    for shift in _shifts(M):
         found = factor(M, shift)
         if found == math.inf and factor is _sparse_factor and n <= MOST_DENSE:
             M, factor = M.toarray(), _dense_factor
             found = factor(M, shift)
         if found is not None and (found + error) * SECOND_ORDER < 0.5 * shift:
             return 0.5 * shift
-        if found is None and shift < SHIFTS[0]:
-            break
     return 0.0
+
+
+def _shifts(M: Any) -> Iterator[float]:
+    """Values of e to try: the usual one, and less than an estimate of the smallest eigenvalue."""
+    yield SHIFT
+    solve, v, size = approximate_solver(M), np.cos(np.arange(M.shape[0])), math.nan
+    for _ in range(INVERSE_ITERATIONS):
+        v = v * math.nan if solve is None else solve(v)
+        size = float(np.linalg.norm(v))
+        v = v / size
+    for share in (0.75, 0.1):
+        if share / size > LEAST_SHIFT:
+            yield float(power_of_two_below(share / size))
 
 
 def shift_to_psd(M: Any, most: float) -> float | None:
@@ -122,14 +139,15 @@ def shift_to_psd(M: Any, most: float) -> float | None:
 
 def _gram(N: Any, Q: Any) -> tuple[Any, float]:
     """The matrix N'N + Q, dense or sparse, and a bound on the norm of its error."""
-    # Entries are off by gamma(k + 2) |N|'|N| and by u |Q|; |N|'|N| is PSD with the trace of N'N.
-    n = N.shape[1]
-    longest = int(np.diff(N.indptr).max(initial=0))
-    trace = float((N.data * N.data).sum()) * (1.0 + gamma(N.nnz + 4)) + TINY
+    # Entries are off by gamma(k_ij + 2) (|N|'|N|)_ij and by u |Q|. No more than min(k_i, k_j) of
+    # their terms are not zero, and the gamma of that is at most the root of g_i g_j.
+    n, size, counts = N.shape[1], abs(N), np.diff(N.indptr) + FEW_ROUNDINGS
+    most = int(counts.max(initial=1))
+    roots = np.sqrt(_gammas(counts))
+    off, norm = (float((v * (size.T @ (size @ v))).max(initial=0.0)) for v in (roots, np.ones(n)))
     if n <= MOST_DENSE and (is_small(N) or N.nnz > 0.1 * math.prod(N.shape)):
         D = N.toarray()
         M = D.T @ D
-        longest = D.shape[0]
         if Q is not None:
             M = M + Q.toarray()
     else:
@@ -139,8 +157,13 @@ def _gram(N: Any, Q: Any) -> tuple[Any, float]:
         if n <= DENSE_ORDER or (n <= MOST_DENSE and M.nnz > 0.2 * n * n):
             M = M.toarray()
     largest = 0.0 if Q is None else float(abs(Q).sum(axis=0).max())
-    error = gamma(longest + FEW_ROUNDINGS) * trace + 4.0 * UNIT * (largest + trace)
-    return M, (error + n * TINY * (longest + 1.0)) * SECOND_ORDER
+    return M, (off + 4.0 * UNIT * (largest + norm) + n * TINY * most) * SECOND_ORDER
+
+
+def _gammas(counts: Array) -> Array:
+    """The relative errors of sums of so many terms; they grow faster than the counts."""
+    most = int(counts.max(initial=1))
+    return np.asarray(gamma(most) / most * counts)
 
 
 def _dense_factor(M: Array, shift: float) -> float | None:
@@ -151,10 +174,9 @@ def _dense_factor(M: Array, shift: float) -> float | None:
         F = np.asarray(scipy.linalg.cholesky(shifted, lower=True))
     except (np.linalg.LinAlgError, ValueError):
         return None
-    size = np.abs(F)
-    sizes = size @ size.sum(axis=0) + np.abs(M).sum(axis=1) + abs(shift)
     shifted -= F @ F.T
-    return _largest(np.abs(shifted).sum(axis=1), sizes, len(F))
+    sizes = np.abs(M).sum(axis=1) + abs(shift)
+    return _largest(np.abs(shifted).sum(axis=1), sizes, np.abs(F), np.arange(1, len(F) + 1))
 
 
 def _sparse_factor(M: Any, shift: float) -> float | None:
@@ -171,16 +193,19 @@ def _sparse_factor(M: Any, shift: float) -> float | None:
     counts = np.diff(F.indptr).astype(np.float64)
     if float(counts @ counts) > MOST_PROOF:
         return math.inf
-    order, ones, size = np.argsort(factors.perm_c), np.ones(n), abs(F)
-    sizes = size @ (size.T @ ones) + (abs(M) @ ones)[order] + abs(shift)
-    longest = int(np.diff(scipy.sparse.csr_array(F).indptr).max())
-    return _largest(abs(shifted[order][:, order] - F @ F.T) @ ones, sizes, longest)
+    order, ones = np.argsort(factors.perm_c), np.ones(n)
+    sizes, terms = (abs(M) @ ones)[order] + abs(shift), np.bincount(F.indices, minlength=n)
+    return _largest(abs(shifted[order][:, order] - F @ F.T) @ ones, sizes, abs(F), terms)
 
 
-def _largest(residual: Array, sizes: Array, terms: int) -> float:
-    """The norm of a residual from its row sums and the row sums of what it is the difference of."""
-    bound = residual + gamma(2 * terms + FEW_ROUNDINGS) * sizes
-    return float(bound.max()) * SECOND_ORDER + terms * terms * TINY
+def _largest(residual: Array, sizes: Array, F: Any, terms: Array) -> float:
+    """The norm of M - eI - FF' by sums of rows, those of the computed one, of |M| + e, and |F|.
+
+    Row i of F has `terms[i]` entries that are not zero.
+    """
+    roots = np.sqrt(_gammas(2 * terms + FEW_ROUNDINGS))
+    bound = residual + roots * (F @ (F.T @ roots)) + gamma(FEW_ROUNDINGS) * sizes
+    return float(bound.max()) * SECOND_ORDER + float(terms.max()) ** 2 * TINY
 
 
 def sparse_lu(M: Any) -> Any:

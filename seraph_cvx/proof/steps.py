@@ -93,8 +93,8 @@ def climb(
         except KeyboardInterrupt:
             steps.interrupt()
             break
-        except NotProven as error:
-            why.append(f"{name}: {error}")
+        except (NotProven, MemoryError) as error:
+            why.append(f"{name}: {error}" if str(error) else f"{name}: out of memory")
             continue
         seconds = time.perf_counter() - began
         if best is None or sign * (found.value - best.value) > 0.0:

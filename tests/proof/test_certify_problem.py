@@ -19,14 +19,14 @@ from flint import ctx
 from high_precision import BITS, exact, is_within
 
 from seraph_cvx.proof import certify_problem, enclosure, point
-from seraph_cvx.proof.arithmetic import AccurateMatrix, Pair, dot
+from seraph_cvx.proof.arithmetic import AccurateMatrix, Enclosure, Pair, dot
 from seraph_cvx.proof.cones import ConeProduct
 from seraph_cvx.proof.gram import smallest_eigenvalue
 from seraph_cvx.proof.lower_bound import DualProver, NotProven, lower_bound
 from seraph_cvx.proof.program import Cone, ConicProgram, canonicalize
 from seraph_cvx.proof.rounding import UNIT
 from seraph_cvx.proof.start import solve
-from seraph_cvx.proof.steps import Steps
+from seraph_cvx.proof.steps import Steps, climb
 from seraph_cvx.proof.upper_bound import PrimalProver, upper_bound
 
 PROBLEMS = {
@@ -157,6 +157,40 @@ def test_cones_of_many_entries_are_judged_by_the_worst():
     report = point.judge_point(cp.Problem(cp.Minimize(0), [exponential, power]))
     worst = [3.0 - 2.0**0.75, 1.0]  # exp(1) - 1 is more than 1, the distance of the face
     assert [high for _, (_, high) in report.violations] == pytest.approx(worst)
+
+
+def test_what_cancels_between_the_parts_of_an_enclosure_is_small():
+    first = Enclosure(np.array([1.0 + 2.0**-40]), np.array([-(2.0**-41)]), np.zeros(1))
+    difference = first.plus(np.array([-1.0]), np.array([-(2.0**-41)]), np.zeros(1))
+    assert difference.size[0] < 1e-27
+
+
+@pytest.mark.parametrize("order", [50, 2_000])
+def test_a_small_eigenvalue_is_bounded_by_its_size(order):
+    """One equation is nearly a combination of others: the floor is not far below."""
+    A = scipy.sparse.eye_array(order, format="lil")
+    A[0, 1:30] = 1.0
+    A[0, 0] = 2.0**-11
+    floor = smallest_eigenvalue(scipy.sparse.csc_array(A.T))
+    smallest = np.linalg.svd(A.toarray()[:30, :30], compute_uv=False)[-1] ** 2
+    assert 0.01 * smallest < floor <= smallest * (1.0 + 1e-9) < 1e-7
+
+
+def test_a_point_is_in_a_long_cone_that_is_nearer_to_it_than_rounded_sums():
+    tail = np.random.default_rng(0).normal(size=20_000)
+    cones = ConeProduct([Cone("second_order", 20_001)])
+    for depth, inside in ((1e-14, True), (-1e-14, False)):
+        top = math.sqrt(math.fsum(tail * tail)) * (1.0 + depth)
+        assert cones.holds(np.concatenate([[top], tail]), dual=True) == inside
+
+
+def test_a_proof_that_takes_too_much_memory_is_left_out():
+    def too_large():
+        raise MemoryError
+
+    steps = Steps()
+    assert climb("lower", [("first", too_large)], 0.0, True, steps) is None
+    assert steps == ["lower bound: none; first: out of memory"]
 
 
 def test_the_worst_violations_come_first_by_label_and_the_others_are_counted():
