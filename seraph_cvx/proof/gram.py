@@ -90,14 +90,9 @@ def smallest_eigenvalue(N: Any, Q: Any = None) -> float:
 
 def _floor(N: Any, Q: Any) -> float:
     """The same by factors of N'N + Q, dense or sparse."""
-    n = N.shape[1]
     M, error = _gram(N, Q)
-    factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
     for shift in _shifts(M):
-        found = factor(M, shift)
-        if found == math.inf and factor is _sparse_factor and n <= MOST_DENSE:
-            M, factor = M.toarray(), _dense_factor
-            found = factor(M, shift)
+        found = _factor(M, shift)
         if found is not None and (found + error) * SECOND_ORDER < 0.5 * shift:
             return 0.5 * shift
     return 0.0
@@ -121,16 +116,12 @@ def shift_to_psd(M: Any, most: float) -> float | None:
 
     M has a diagonal of at most about 1.
     """
-    factor = _sparse_factor if scipy.sparse.issparse(M) else _dense_factor
-    found = factor(M, most)
-    if found == math.inf and factor is _sparse_factor and M.shape[0] <= MOST_DENSE:
-        M, factor = M.toarray(), _dense_factor
-        found = factor(M, most)
+    found = _factor(M, most)
     if found is not None and found < most:
         return 0.0
     shift = gamma(M.shape[0] + FEW_ROUNDINGS)
     while shift <= most:
-        found = factor(M, -shift)
+        found = _factor(M, -shift)
         if found is not None:
             return (shift + found) * SECOND_ORDER
         shift *= 16.0
@@ -166,8 +157,15 @@ def _gammas(counts: Array) -> Array:
     return np.asarray(gamma(most) / most * counts)
 
 
-def _dense_factor(M: Array, shift: float) -> float | None:
+def _factor(M: Any, shift: float) -> float | None:
     """A bound on |M - shift*I - FF'|, F the Cholesky factor of M - shift*I; None without one."""
+    found = _sparse_factor(M, shift) if scipy.sparse.issparse(M) else math.inf
+    is_filled = found == math.inf and M.shape[0] <= MOST_DENSE
+    return _dense_factor(as_dense(M), shift) if is_filled else found
+
+
+def _dense_factor(M: Array, shift: float) -> float | None:
+    """The same with LAPACK's factor of an array."""
     shifted = M.copy()
     np.fill_diagonal(shifted, M.diagonal() - shift)
     try:
