@@ -183,13 +183,10 @@ class Vertex:
         The coefficients of a violated row are a sum of those of the rows that are met; their right
         sides may be what cancellation left of numbers as large as those beside their variables.
         """
-        program = self.program
-        x, b = (np.array([abs(nearest(v)) for v in part]) for part in (self.x, program.b))
-        size = abs(program.A)
-        sizes = np.append(size @ x + b, 0.0)  # the last is of x_j = 0
+        program, sizes = self.program, np.append(self.sizes, 0.0)  # the last is of x_j = 0
         if self.dual or not nearest(self.primal) <= ROUNDED * sizes.max():
             return False
-        used = size.sign()
+        used = abs(program.A).sign()
         beside = used.multiply(sizes[:-1, None]).max(axis=0).toarray().reshape(1, -1)
         beside = np.append(used.multiply(beside).max(axis=1).toarray(), 0.0)
         met = np.maximum(self.active, -1)
@@ -204,6 +201,17 @@ class Vertex:
             if not abs(nearest(self.slack[k])) <= max(allowed, CANCELED * beside[joined].max()):
                 return False
         return True
+
+    @property
+    def sizes(self) -> Array:
+        """What the rows are sums of, without signs."""
+        x, b = (np.array([abs(nearest(v)) for v in part]) for part in (self.x, self.program.b))
+        return np.asarray(abs(self.program.A) @ x + b)
+
+    def may_be_rounded(self, conflict: Sequence[Rational]) -> bool:
+        """Whether rows so combined contradict each other by no more than rounding, perhaps."""
+        off = abs(nearest(inner(conflict, self.program.b) / max(map(abs, conflict))))
+        return bool(off <= ROUNDED * self.sizes.max(initial=0.0))
 
     @property
     def primal(self) -> Rational:
@@ -386,7 +394,7 @@ def optimize(program: LinearProgram, steps: Steps) -> Solved:
         seen.add(tuple(sorted(vertex.active)))
         for k in simplex.contradicted:
             conflict = _entering(vertex, k)[1] if k in vertex.violated else None
-            if conflict is not None:
+            if conflict is not None and not vertex.may_be_rounded(conflict):
                 return best._replace(conflict=conflict)
         last, vertex = vertex, simplex.magnify(vertex)
     return best if last is None else _pivoted(last, best, steps)

@@ -127,3 +127,14 @@ def test_rows_that_are_nearly_dependent_are_kept():
     assert len(found.kept) == 2
     (contradiction,) = found.contradictions
     assert 0 < abs(contradiction.size) < 1e-14
+
+
+@pytest.mark.parametrize(("end", "is_by_rounding"), [(0.3, True), (0.29, False)])
+def test_a_conflict_of_rounded_rows_ends_no_search(end, is_by_rounding):
+    """The rows x = 0.1 and y = 0.2 contradict x + y <= 0.3 by 3e-17, as doubles."""
+    A = scipy.sparse.csr_array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    program = LinearProgram(
+        A, rationals([0.1, 0.2, end]), rationals([0.0, 0.0]), np.array([True, True, False])
+    )
+    conflict = rationals([-1.0, -1.0, 1.0])
+    assert program.vertex([0, 1]).may_be_rounded(conflict) == is_by_rounding
