@@ -198,18 +198,19 @@ class DualProver:
         pair, bias = Pair.of(y), None if P is None else Pair.of(h)
         best, why = None, NotProven("the residual could not be made small enough")
         last = math.inf
-        for _ in range(CORRECTIONS):
+        for k in range(CORRECTIONS):
             r = self.residual(pair, bias)
             size = float(np.max(self.uniform.scale * r.size, initial=0.0))
             if not math.isfinite(size):
                 break
-            if size > 0.1 * last or size < 1e-20:
+            is_slow = size > 0.5 * last or k == CORRECTIONS - 1
+            if is_slow or size < 1e-20:
                 try:
                     found = self.prove(pair, bias, r)
                     best = found if best is None or found.value > best.value else best
                 except NotProven as error:
                     why = error
-                if size > 0.5 * last or (best is not None and best.rho < SMALL_RHO):
+                if is_slow or (best is not None and best.rho < SMALL_RHO):
                     break
             last = size
             d, change = solver(r.high + r.low, np.zeros(A.shape[0]))

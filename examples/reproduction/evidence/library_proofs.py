@@ -193,7 +193,6 @@ def prove_file(path: Path, answer: Path, cpu_limit: float) -> dict[str, Any]:
     """Prove what can be proved of a file from the kept answer, within some processor seconds."""
     said = pickle.loads(answer.read_bytes())
     problem = read(path)
-    give_answer(problem, said)
     lines: list[str] = []
 
     def interrupt(*_: Any) -> None:
@@ -204,6 +203,7 @@ def prove_file(path: Path, answer: Path, cpu_limit: float) -> dict[str, Any]:
     if said["solver"] in cp.installed_solvers():
         problem.get_problem_data(said["solver"])
     compile_seconds = time.process_time() - began
+    give_answer(problem, said)
     signal.signal(signal.SIGPROF, interrupt)
     began = time.process_time()
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(began + 1.5 * cpu_limit + 30),) * 2)
